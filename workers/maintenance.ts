@@ -6,8 +6,10 @@ import { ensureTimePartitions, TIME_PARTITIONED_TABLES } from '../shared/postgre
 import { dayOf, earlierNow } from '../shared/postgres/times.ts';
 import { compactDeltas } from './compact-deltas.ts';
 import { classifyFault } from './consume/faults.ts';
+import { foldDataQuality } from './fold-data-quality.ts';
 import { sweepErasures } from './sql/credential-erasures.ts';
 import { eraseExpiredCredentials } from './sql/credentials.ts';
+import { sweepDataQuality } from './sql/data-quality.ts';
 import { eraseExpiredInDeadLetters, sweepDeadLetters } from './sql/dead-letters.ts';
 import { sweepEventKeys } from './sql/event-keys.ts';
 import { sweepTenantUsage } from './sql/tenant-usage.ts';
@@ -35,6 +37,8 @@ const DAY_MS = 86_400_000;
 const PARTITIONS_AHEAD_MS = 14 * DAY_MS;
 /** Days for which a tenant's counts of records are kept: at least the last month. */
 const USAGE_DAYS = 35;
+/** Days for which counts of data quality are kept: a year can be compared with the one before. */
+const QUALITY_DAYS = 400;
 /**
  * Maximum rows per statement, and maximum statements per round. The remaining rows wait for the
  * next round.
@@ -100,6 +104,11 @@ const TASKS: Readonly<Record<string, Task>> = {
     () => USAGE_DAYS * DAY_MS,
   ),
   'deltas of messages': compactDeltas,
+  'deltas of data quality': foldDataQuality,
+  'past data quality': sweep(
+    (pool, expiredByMs, rowsMax) => sweepDataQuality(pool, dayOf(expiredByMs), rowsMax),
+    () => QUALITY_DAYS * DAY_MS,
+  ),
 };
 
 /** Creates every table's partitions for this week and the next two. */

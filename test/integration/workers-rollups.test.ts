@@ -7,10 +7,11 @@ import { readConversationSums, readRollups } from '../../shared/postgres/message
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { COMPACTION_STEPS, compactDeltas } from '../../workers/compact-deltas.ts';
 import { BATCH_STEPS } from '../../workers/consume/store-batch.ts';
+import { foldDataQuality } from '../../workers/fold-data-quality.ts';
 import { messageSent } from '../../workers/kinds/message-sent.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { printedSeed, seededRandom } from '../support/random.ts';
-import { countTwice } from '../support/recount.ts';
+import { countQualityTwice, countTwice } from '../support/recount.ts';
 import { createWorkerBench, DEATH, hash } from '../support/worker-bench.ts';
 
 const PARTITIONS = [0, 1, 2];
@@ -61,6 +62,8 @@ function randomMessage(messageId: string, nowMs: number): JsonObject {
 /** Returns a bench whose records are random, some of them repeated, in conflict or invalid. */
 async function createBench() {
   const b = await createWorkerBench(pool, messageSent, `rollups${++benches}.`);
+  // Records of two days.
+  b.clock.ms = Date.parse('2026-06-10T23:00:00Z');
   let count = 0;
   const appended: { readonly data: JsonObject; readonly options: { id: string; partition: number } }[] = [];
   return {
@@ -100,15 +103,20 @@ async function createBench() {
       }
       return invalid.length;
     },
-    /** Expects that rollups, deltas and sums of conversations equal a recount in one snapshot. */
+    /**
+     * Expects that rollups, deltas and sums of conversations, and the counts of data quality, each
+     * equal a recount in one snapshot.
+     */
     async expectRecount() {
       const { rolledUp, recounted } = await countTwice(pool, b.tenantId);
       expect(rolledUp).toEqual(recounted);
+      const quality = await countQualityTwice(pool, b.tenantId, b.topic);
+      expect(quality.counted).toEqual(quality.recounted);
       return Number(recounted['always all']?.messages ?? 0);
     },
-    countDeltas: async () => {
+    countDeltas: async (table = 'message_sent_deltas') => {
       const { rows } = await pool.query<{ count: number }>(
-        'select count(*)::int as count from message_sent_deltas where tenant_id = $1',
+        `select count(*)::int as count from ${table} where tenant_id = $1`,
         [b.tenantId],
       );
       return rows[0]!.count;
@@ -123,15 +131,18 @@ async function storeAll(b: Awaited<ReturnType<typeof createBench>>): Promise<voi
   await close();
 }
 
-describe('rollups of messages', () => {
+describe('rollups of messages, and their data quality', () => {
   it('equal a recount, before and after deltas are compacted', async () => {
     const b = await createBench();
     b.appendRandom(300);
     await storeAll(b);
     expect(await b.countDeltas()).toBeGreaterThan(5);
     expect(await b.expectRecount()).toBeGreaterThan(100);
+    expect(await b.countDeltas('data_quality_deltas')).toBeGreaterThan(5);
     await compactDeltas({ pool }, RUNNING);
+    await foldDataQuality({ pool }, RUNNING);
     expect(await b.countDeltas()).toBe(0);
+    expect(await b.countDeltas('data_quality_deltas')).toBe(0);
     const before = await b.expectRecount();
     expect(await b.replayInvalid()).toBeGreaterThan(0);
     await storeAll(b);
@@ -167,7 +178,10 @@ describe('rollups of messages', () => {
       stored = true;
     });
     const compact = async () => {
-      while (!stored) await compactDeltas({ pool }, RUNNING);
+      while (!stored) {
+        await compactDeltas({ pool }, RUNNING);
+        await foldDataQuality({ pool }, RUNNING);
+      }
     };
     const compacting = Promise.all([compact(), compact()]);
     onTestFinished(() => compacting.then(() => undefined));

@@ -1,3 +1,4 @@
+import { readDataQuality } from '../../shared/postgres/data-quality.ts';
 import { readConversationSums, readRollups } from '../../shared/postgres/message-sent-rollups.ts';
 import type { Pool, Queryable } from '../../shared/postgres/pool.ts';
 
@@ -183,4 +184,57 @@ function compareTimes(histogram: Quantiles, times: readonly number[]): string {
     return [`p${q * 100} is ${estimate} instead of ${exact}`];
   });
   return wrong.join(', ') || 'ok';
+}
+
+type Quality = Readonly<Record<string, number>>;
+
+/**
+ * Resolves with the quality of a tenant's messages twice: as it is counted, and as its rows, its
+ * dead letters and the positions of the topic, which no other tenant uses, have it in the same
+ * snapshot. Gaps and dead letters are per day.
+ */
+export async function countQualityTwice(
+  pool: Pool,
+  tenantId: string,
+  topic: string,
+): Promise<{ readonly counted: Quality; readonly recounted: Quality }> {
+  const client = await pool.connect();
+  try {
+    await client.query('begin isolation level repeatable read');
+    const range = { tenantId, firstDay: '2000-01-01', lastDay: '2100-01-01' };
+    const counts = await readDataQuality(client, range);
+    const { rows } = await client.query<{ key: string; records: number }>(
+      `with messages as (select to_char(accepted_at at time zone 'UTC', 'YYYY-MM-DD') as day, gaps
+                           from message_sent where tenant_id = $1),
+            letters as (select to_char(accepted_at at time zone 'UTC', 'YYYY-MM-DD') as day, reason
+                          from dead_letters where tenant_id = $1)
+       select day || ' gap message-sent  ' as key, count(*)::int as records
+         from messages where cardinality(gaps) > 0 group by day
+        union all
+       select day || ' gap message-sent  ' || gap, count(*)::int from messages, unnest(gaps) as gap group by day, gap
+        union all
+       select day || ' dead-letter message-sent ' || reason || ' ', count(*)::int from letters group by day, reason
+        union all
+       select 'duplicates', (select sum(next_offset) from log_positions where topic = $2)::int
+                            - (select count(*) from messages)::int - (select count(*) from letters)::int`,
+      [tenantId, topic],
+    );
+    await client.query('commit');
+    const isDuplicate = ({ measure }: { measure: string }) => measure === 'duplicate';
+    const others = counts.filter((count) => !isDuplicate(count));
+    return {
+      counted: {
+        ...Object.fromEntries(
+          others.map(({ day, measure, kind, code, name, records }) => [
+            [day, measure, kind, code, name].join(' '),
+            records,
+          ]),
+        ),
+        duplicates: counts.filter(isDuplicate).reduce((sum, { records }) => sum + records, 0),
+      },
+      recounted: Object.fromEntries(rows.map(({ key, records }) => [key, records])),
+    };
+  } finally {
+    client.release();
+  }
 }

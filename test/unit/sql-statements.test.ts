@@ -19,6 +19,8 @@ const NOT_SHARDED: Readonly<Record<string, string>> = {
   analytics_readers: 'named after roles, which belong to the server',
   tenant_usage: 'small, and swept over all tenants',
   credential_erasures: 'small, and swept over all tenants',
+  data_quality: 'small, and swept over all tenants',
+  data_quality_deltas: 'small, and listed over all tenants',
 };
 
 const SHARDED = shardedTables();

@@ -1,5 +1,6 @@
 import { contentHeaders, deadLetterKeptMs, identityOf } from '../../shared/contracts/dead-letter.ts';
 import type { Kind } from '../../shared/contracts/kinds.ts';
+import type { QualityCounts } from '../../shared/data-quality/counts.ts';
 import { toPairs } from '../../shared/log/headers.ts';
 import type { LogHeader } from '../../shared/log/log.ts';
 import { mapInSlices } from '../../shared/map-in-slices.ts';
@@ -23,18 +24,19 @@ export interface Outcome<Row> {
   readonly deadLetters: readonly DeadLetter<Row>[];
   /** Whether to store only position, reason and bytes. */
   readonly bare: boolean;
+  readonly quality: QualityCounts;
 }
 
 const ERROR_LENGTH_MAX = 1024;
 
 /**
- * Writes the dead letters of a slice, and marks stored replays as such, in the caller's
+ * Writes the dead letters of a slice, counts them, and marks stored replays as such, in the caller's
  * transaction. Reopens the row of a rejected replay.
  */
 export async function recordDeadLetters<Row>(
   db: Queryable,
   kind: RecordKind<Row>,
-  { topic, candidates, deadLetters, bare }: Outcome<Row>,
+  { topic, candidates, deadLetters, bare, quality }: Outcome<Row>,
   nowMs: number,
 ): Promise<void> {
   const rejected = new Set(deadLetters.map(({ candidate }) => candidate));
@@ -43,9 +45,11 @@ export async function recordDeadLetters<Row>(
   );
   if (deadLetters.length > 0) {
     const headersOf = createHeaderEncoder();
-    const rows = await mapInSlices(sorted(deadLetters), (deadLetter) =>
-      toRow(kind, deadLetter, { bare, nowMs, headersOf }),
-    );
+    const rows = await mapInSlices(sorted(deadLetters), (deadLetter) => {
+      const row = toRow(kind, deadLetter, { bare, nowMs, headersOf });
+      if (deadLetter.candidate.replay === undefined) countDeadLetter(quality, kind.kind, row);
+      return row;
+    });
     const allowed = bare ? rows : ((await kind.withoutErased?.(db, rows)) ?? rows);
     await writeDeadLetters(db, { topic, kind: kind.kind }, allowed);
   }
@@ -61,6 +65,15 @@ function sorted<Row>(deadLetters: readonly DeadLetter<Row>[]): DeadLetter<Row>[]
   return [...last.values()].sort((a, b) =>
     comparePositions(a.candidate.firstPosition, b.candidate.firstPosition),
   );
+}
+
+/** Counts a dead letter, if its tenant is known. */
+function countDeadLetter(
+  quality: QualityCounts,
+  kind: Kind,
+  { tenantId, acceptedAtMs, reason }: DeadLetterRow,
+): void {
+  if (tenantId !== '') quality.add(tenantId, acceptedAtMs, { measure: 'dead-letter', kind, code: reason });
 }
 
 const UNKNOWN = { tenantId: '', recordId: '', entity: '', acceptedAtMs: undefined, keyId: null };

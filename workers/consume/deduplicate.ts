@@ -27,10 +27,12 @@ const CALLERS_ID_KEPT_MS = 30 * DAY_MS;
  */
 const DEAD_LETTER_KEPT_MS = 31 * DAY_MS;
 
-/** Candidates after deduplication. Those in neither list repeat stored records. */
+/** Candidates after deduplication. Those in no list are replays of stored records. */
 export interface Deduplicated<Row> {
   readonly stored: readonly ReadRecord<Row>[];
   readonly deadLetters: readonly DeadLetter<Row>[];
+  /** Candidates whose id and content are stored, or are a dead letter with reason `conflict`. */
+  readonly repeats: readonly Identity[];
 }
 
 export interface DeadLetter<Row> {
@@ -64,7 +66,7 @@ export async function deduplicate<Row>(
   const existing = await insertIds(db, ids, context);
   if (existing.length === 0 && ids.length === candidates.length) {
     const stored = storable(candidates);
-    if (stored.length === candidates.length) return { stored, deadLetters: [] };
+    if (stored.length === candidates.length) return { stored, deadLetters: [], repeats: [] };
   }
   // A separate statement, because the insert does not see ids that were committed meanwhile.
   const names = new Set(existing.map(keyText));
@@ -120,6 +122,7 @@ export function decide<Row>(
   const keys = new Map(there);
   const stored: ReadRecord<Row>[] = [];
   const deadLetters: DeadLetter<Row>[] = [];
+  const repeats: Identity[] = [];
   for (const candidate of candidates) {
     const { identity, outcome } = candidate;
     const name = identity && keyText({ tenantId: identity.tenantId, key: identity.id });
@@ -131,14 +134,15 @@ export function decide<Row>(
     } else if (!taken) {
       stored.push(outcome.record);
       keys.set(name!, newKey(candidate, identity!, context, current));
-    } else if (taken.contentHash !== hashOf(identity!)) {
-      if (isKnownConflict(taken, candidate)) continue;
+    } else if (taken.contentHash === hashOf(identity!) || isKnownConflict(taken, candidate)) {
+      if (candidate.replay === undefined) repeats.push(identity!);
+    } else {
       deadLetters.push({ candidate, rejection: CONFLICT });
       // The conflict of a replayed dead letter was counted when it was first read.
       if (candidate.replay === undefined) keys.set(name!, withConflict(taken, candidate, context.nowMs));
     }
   }
-  return { stored, deadLetters, keys };
+  return { stored, deadLetters, repeats, keys };
 }
 
 /**

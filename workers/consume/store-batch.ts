@@ -1,4 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
+import { QualityCounts } from '../../shared/data-quality/counts.ts';
 import { errorCode } from '../../shared/errors.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
 import { fingerprint } from '../../shared/log/fingerprint.ts';
@@ -7,10 +8,11 @@ import type { PositionRow } from '../../shared/postgres/log-positions.ts';
 import { withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
 import type { RecordKind } from '../kinds/record-kind.ts';
+import { insertQualityDeltas } from '../sql/data-quality.ts';
 import { advancePositions, lockFreePositions, lockPosition } from '../sql/log-positions.ts';
 import { insertWebhookEvents } from '../sql/webhook-events.ts';
 import { recordDeadLetters, rejectionEvents } from './dead-letters.ts';
-import type { Candidate } from './decode.ts';
+import { type Candidate, positionText } from './decode.ts';
 import { type DeadLetter, deduplicate } from './deduplicate.ts';
 import type { PlainInserts } from './plain-inserts.ts';
 import { checkPosition } from './position-fencing.ts';
@@ -209,8 +211,9 @@ async function store<Row>(
   const nowMs = deps.clock.nowMs();
   const { topic, bare = false } = slices[0]!.slice;
   const candidates = slices.flatMap(({ fresh }) => fresh);
-  const { stored, deadLetters } = bare
-    ? { stored: [], deadLetters: candidates.flatMap(toDeadLetter) }
+  const quality = new QualityCounts();
+  const { stored, deadLetters, repeats } = bare
+    ? { stored: [], deadLetters: candidates.flatMap(toDeadLetter), repeats: [] }
     : await deduplicate(client, candidates, {
         kind: kind.kind,
         nowMs,
@@ -218,9 +221,13 @@ async function store<Row>(
         plainInserts: deps.plainInserts,
       });
   await step(deps, client, 'keys-written');
-  const events = stored.length > 0 ? await kind.write(client, stored, { nowMs }) : [];
+  const events = stored.length > 0 ? await kind.write(client, stored, { nowMs, quality }) : [];
   await step(deps, client, 'rows-written');
-  await recordDeadLetters(client, kind, { topic, candidates, deadLetters, bare }, nowMs);
+  await recordDeadLetters(client, kind, { topic, candidates, deadLetters, bare, quality }, nowMs);
+  for (const { tenantId, acceptedAtMs } of repeats) {
+    quality.add(tenantId, acceptedAtMs, { measure: 'duplicate', kind: kind.kind, code: 'worker' });
+  }
+  if (!quality.isEmpty()) await insertQualityDeltas(client, sourceOf(slices[0]!), quality.take());
   await step(deps, client, 'dead-letters-written');
   const rejections = bare ? [] : rejectionEvents(kind.kind, deadLetters, nowMs);
   await insertWebhookEvents(client, [...events, ...rejections], { nowMs, nextId: deps.nextId });
@@ -245,6 +252,11 @@ async function store<Row>(
       ];
     }),
   );
+}
+
+/** Returns the position of the first record that a transaction stores, which no other one stores. */
+function sourceOf<Row>({ slice: { topic, partition, generation }, fresh }: LockedSlice<Row>): string {
+  return `${topic}/${positionText({ generation, partition, offset: fresh[0]!.log.offset })}`;
 }
 
 /**

@@ -16,6 +16,7 @@ import {
   NUMBER_MEMBERS,
 } from '../sql/message-sent.ts';
 import { insertDeltas } from '../sql/message-sent-deltas.ts';
+import { countGaps } from './count-gaps.ts';
 import { countMessages } from './count-messages.ts';
 import { MemberScanner } from './member-scanner.ts';
 import { columnMember, textListMember } from './members.ts';
@@ -30,9 +31,10 @@ export const messageSent: RecordKind<EncodedRow> = {
   timePartitioned: ['message_sent'],
   read: readMessageSent,
   scanner: new EventScanner('message-sent', scanMessageSent),
-  async write(db, records, { nowMs }) {
+  async write(db, records, { nowMs, quality }) {
     const sorted = sortedByTenant(records, ({ event }) => event.tenantId, compareRecords);
     await insertMessageSent(db, sorted, nowMs);
+    countGaps(sorted, quality);
     const isLarge = sorted.length >= LARGE_FROM;
     await insertDeltas(db, await runInSlices(countMessages(sorted), { isLarge }));
     return [];

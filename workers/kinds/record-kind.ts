@@ -3,6 +3,7 @@ import type { AcceptedRecord, Envelope } from '../../shared/contracts/event.ts';
 import type { Kind } from '../../shared/contracts/kinds.ts';
 import type { EventScanner } from '../../shared/contracts/scan-event.ts';
 import { StacklessError } from '../../shared/contracts/stackless-error.ts';
+import type { QualityCounts } from '../../shared/data-quality/counts.ts';
 import type { DeadLetter } from '../../shared/postgres/dead-letters.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { TimePartitionedTable } from '../../shared/postgres/time-partitions.ts';
@@ -25,6 +26,8 @@ export interface ReadRecord<Row> {
 
 export interface WriteContext {
   readonly nowMs: number;
+  /** Counts of the records' quality, which the transaction stores. */
+  readonly quality: QualityCounts;
 }
 
 /** How the records of one kind are decoded and stored. */

@@ -7,6 +7,7 @@ import {
   encodeEvent,
 } from '../../../shared/contracts/event.ts';
 import type { JsonObject, JsonValue } from '../../../shared/contracts/json.ts';
+import { QualityCounts } from '../../../shared/data-quality/counts.ts';
 import { type Member, membersOf } from '../../../shared/kinds/members.ts';
 import { messageSentSchema } from '../../../shared/kinds/message-sent.ts';
 import { AGENT_TABLES, CONVERSATION_TABLES } from '../../../shared/postgres/entity-tables.ts';
@@ -138,7 +139,10 @@ async function statementsOf(kind: RecordKind<unknown>, event: Envelope, row: unk
     },
   };
   const read = { generation: 1, partition: 2, offset: 3n };
-  await kind.write(db, [{ event, row, read, firstPosition: read }], { nowMs: NOW_MS });
+  await kind.write(db, [{ event, row, read, firstPosition: read }], {
+    nowMs: NOW_MS,
+    quality: new QualityCounts(),
+  });
   return statements;
 }
 
