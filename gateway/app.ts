@@ -1,6 +1,7 @@
 import type { Hono } from 'hono';
 import type { Clock } from '../shared/clock.ts';
 import { AUTOMATION_EVENT_RAW_MEMBERS } from '../shared/contracts/event.ts';
+import type { Kind } from '../shared/contracts/kinds.ts';
 import type { Scope } from '../shared/contracts/scopes.ts';
 import { createAccessChecks } from '../shared/http/api-key-auth/api-key-auth.ts';
 import type { KeyCache } from '../shared/http/api-key-auth/key-cache.ts';
@@ -46,12 +47,14 @@ import {
   singleConvoMetadataOperation,
 } from './operations/single-convo-metadata/handler.ts';
 import { PATHS } from './paths.ts';
+import type { DataQuality } from './quality/data-quality.ts';
 
 export interface AppDeps {
   readonly keys: KeyCache;
   readonly accept: Accept;
   readonly quotas: Quotas;
   readonly openDeadLetters: OpenDeadLetters;
+  readonly quality: DataQuality;
   /**
    * Number of gateways that share the callers, including this one. Each gateway enforces its share
    * of every rate limit.
@@ -70,8 +73,9 @@ export interface AppDeps {
 
 const DOCUMENTS = { '/openapi.json': gatewayDocument, '/asyncapi.json': asyncApiDocument };
 
-/** The body of an operation that writes, and the checks of the path before it. */
+/** The kind and the body of an operation that writes, and the checks of the path before it. */
 interface WriteBody extends Pick<ReadBodyOptions, 'bytesMax' | 'rawMembers' | 'scan' | 'onUnreadable'> {
+  readonly kind: Kind;
   readonly check?: readonly Check[];
 }
 
@@ -81,7 +85,7 @@ interface WriteBody extends Pick<ReadBodyOptions, 'bytesMax' | 'rawMembers' | 's
  * allowed. A body may take a minute to arrive, so the sender is checked again afterwards.
  */
 export function buildApp(deps: AppDeps): Hono<HttpEnv> {
-  const { keys, clock, nextId } = deps;
+  const { keys, clock } = deps;
   const rates = { policiesOf: createPolicies(deps.gateways), buckets: createBuckets<RatePolicy>(clock) };
   const access = createAccessChecks({ keys, clock, rates });
   const writeDeps = { ...deps, accept: createLimitedAccept({ ...deps, ...rates }) };
@@ -92,14 +96,17 @@ export function buildApp(deps: AppDeps): Hono<HttpEnv> {
 
   on('GET', PATHS.state, guarded(access.before('state:read'), readStateOperation(deps.readState)));
   const write = (path: string, scope: Scope, body: WriteBody, handle: Handler) => {
-    const { check = [], ...options } = body;
+    const { kind, check = [], ...options } = body;
     const readBody = jsonBody({ ...bodies, ...options }, guarded(access.after(scope), handle));
-    on('POST', path, guarded([...access.before(scope), ...check], readBody));
+    on('POST', path, guarded([...access.before(scope), ...check], readBody), (c, refusal) =>
+      deps.quality.refused(c, kind, refusal),
+    );
   };
   write(
     PATHS.authenticate,
     'credentials:write',
     {
+      kind: 'credentials',
       check: [checkConversationId],
       bytesMax: CREDENTIALS_BODY_BYTES_MAX,
       rawMembers: CREDENTIALS_RAW_MEMBERS,
@@ -109,36 +116,52 @@ export function buildApp(deps: AppDeps): Hono<HttpEnv> {
   write(
     PATHS.manyAgentMetadata,
     'agent-metadata:write',
-    { bytesMax: BATCH_BODY_BYTES_MAX, rawMembers: AGENT_RAW_MEMBERS, scan: scanAgentItems },
+    {
+      kind: 'agent-metadata',
+      bytesMax: BATCH_BODY_BYTES_MAX,
+      rawMembers: AGENT_RAW_MEMBERS,
+      scan: scanAgentItems,
+    },
     manyAgentMetadataOperation(writeDeps),
   );
   write(
     PATHS.singleConvoMetadata,
     'conversation-metadata:write',
     {
+      kind: 'conversation-metadata',
       bytesMax: BODY_BYTES_MAX,
       rawMembers: CONVERSATION_RAW_MEMBERS,
       scan: scanConversation,
-      onUnreadable: badJsonResult(nextId),
+      onUnreadable: badJsonResult(deps),
     },
     singleConvoMetadataOperation(writeDeps),
   );
   write(
     PATHS.messageSent,
     'analytics:write',
-    { bytesMax: BODY_BYTES_MAX, rawMembers: MESSAGE_SENT_RAW_MEMBERS, scan: scanMessageSent },
+    {
+      kind: 'message-sent',
+      bytesMax: BODY_BYTES_MAX,
+      rawMembers: MESSAGE_SENT_RAW_MEMBERS,
+      scan: scanMessageSent,
+    },
     messageSentOperation(writeDeps),
   );
   write(
     PATHS.manyMessageSent,
     'analytics:write',
-    { bytesMax: BATCH_BODY_BYTES_MAX, rawMembers: MESSAGE_SENT_RAW_MEMBERS, scan: scanMessageItems },
+    {
+      kind: 'message-sent',
+      bytesMax: BATCH_BODY_BYTES_MAX,
+      rawMembers: MESSAGE_SENT_RAW_MEMBERS,
+      scan: scanMessageItems,
+    },
     manyMessageSentOperation(writeDeps),
   );
   write(
     PATHS.automationEvents,
     'automation:write',
-    { bytesMax: BATCH_BODY_BYTES_MAX, rawMembers: AUTOMATION_EVENT_RAW_MEMBERS },
+    { kind: 'automation-events', bytesMax: BATCH_BODY_BYTES_MAX, rawMembers: AUTOMATION_EVENT_RAW_MEMBERS },
     automationEventsOperation(writeDeps),
   );
   return app;

@@ -24,7 +24,9 @@ import { Quotas } from './limits/quotas.ts';
 import { LogHealth } from './publish/log-health.ts';
 import { createLogWriter } from './publish/publish.ts';
 import { TopicLayouts } from './publish/topic-layouts.ts';
+import { DataQuality } from './quality/data-quality.ts';
 import { readConversationState } from './sql/conversation-states.ts';
+import { writeQualityDeltas } from './sql/data-quality.ts';
 import { findTenantsOver } from './sql/dead-letters.ts';
 import { findEventKeys } from './sql/event-keys.ts';
 import { readUsageOfOthers, writeTenantUsage } from './sql/tenant-usage.ts';
@@ -93,12 +95,13 @@ const UNUSED_PARTITIONS = 'the others are not used; see `./sluice topics accept 
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { pool, nextId, logger } = options;
   const health = createHealth();
-  const { close, keys, accept, quotas, openDeadLetters } = createParts(options, health);
+  const { close, keys, accept, quotas, openDeadLetters, quality } = createParts(options, health);
   const app = buildApp({
     keys: keys.cache,
     accept,
     quotas,
     openDeadLetters,
+    quality,
     gateways: options.gateways ?? 1,
     docs: options.docs ?? true,
     bodyMemory: createBodyMemory(options.bodyBufferBytesMax ?? BODY_BUFFER_BYTES_MAX),
@@ -158,6 +161,7 @@ function createParts(options: GatewayOptions, health: Health) {
   });
   const quotas = startQuotas(options);
   const openDeadLetters = startOpenDeadLetters(options);
+  const quality = startDataQuality(options);
   const publisher = options.log.createPublisher({
     deadlineMs: options.publishDeadlineMs,
     bufferedBytesMax: options.publishBufferBytesMax,
@@ -185,8 +189,9 @@ function createParts(options: GatewayOptions, health: Health) {
     await publisher.close();
     await quotas.close();
     await openDeadLetters.close();
+    await quality.close();
   };
-  return { keys, accept, quotas, openDeadLetters, close };
+  return { keys, accept, quotas, openDeadLetters, quality, close };
 }
 
 function startQuotas({ pool, clock, nextId, logger }: GatewayOptions): Quotas {
@@ -198,6 +203,15 @@ function startQuotas({ pool, clock, nextId, logger }: GatewayOptions): Quotas {
       write: (days) => writeTenantUsage(pool, gatewayId, days, USAGE_DEADLINE_MS),
       readOthers: (ids, day) => readUsageOfOthers(pool, gatewayId, ids, day, USAGE_DEADLINE_MS),
     },
+    clock,
+    logger,
+  });
+}
+
+function startDataQuality({ pool, clock, nextId, logger }: GatewayOptions): DataQuality {
+  return new DataQuality({
+    write: (source, counts) => writeQualityDeltas(pool, source, counts, USAGE_DEADLINE_MS),
+    gatewayId: nextId(),
     clock,
     logger,
   });

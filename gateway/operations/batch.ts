@@ -4,6 +4,7 @@ import type { Kind } from '../../shared/contracts/kinds.ts';
 import { indexRanges, KNOWN_RECORDS_HEADER } from '../../shared/contracts/known-records.ts';
 import type { ParsedRecord } from '../../shared/contracts/parsed.ts';
 import {
+  FAIL_BAD_PARAMS,
   failBadParams,
   failConflict,
   failUnavailable,
@@ -52,13 +53,16 @@ type Item =
  * part. Answers 400 with the results in all other cases.
  */
 export function batchOperation(deps: WriteDeps, options: BatchOptions) {
-  const { readItem, lookUpStored } = options;
+  const { kind, readItem, lookUpStored } = options;
   return async (c: HttpContext): Promise<Response> => {
     const scanned = c.get('scanned');
     const read = scanned ? undefined : readItems(c.get('body'));
     if (read?.ok === false) return fail(c, '422-01', read.details);
     const facts = requestFacts(c, deps.clock);
-    const encode = (parsed: ParsedRecord) => toItem(facts, parsed, options, deps);
+    const encode = (parsed: ParsedRecord) => {
+      if (parsed.unknown) deps.quality.unknownMembers(c, kind, parsed.unknown);
+      return toItem(facts, parsed, options, deps);
+    };
     const items = await (scanned
       ? mapInRequestSlices(facts.tenantId, scanned.records, encode)
       : mapInRequestSlices(facts.tenantId, read!.items, (value) => encode(readItem(value))));
@@ -66,6 +70,7 @@ export function batchOperation(deps: WriteDeps, options: BatchOptions) {
     const result = acceptRecords(c, deps, records, { lookUpStored });
     if (result.refusal) return refuse(c, result.refusal);
     const outcomes = await result.outcomes;
+    deps.quality.outcomes(facts.tenantId, kind, outcomes);
     const accepted = outcomes.filter(isAccepted).length;
     if (accepted === 0 && outcomes.includes('unavailable')) return fail(c, '503-01');
     if (outcomes.includes('known')) setHeader(c, KNOWN_RECORDS_HEADER, knownRecords(items, outcomes));
@@ -93,15 +98,17 @@ function toItem(
   facts: RequestFacts,
   read: ParsedRecord,
   { kind, checkTime }: BatchOptions,
-  { nextId }: WriteDeps,
+  { nextId, quality }: WriteDeps,
 ): Item {
+  const reject = (eventId: string, details: readonly ErrorDetail[]): Item => {
+    quality.rejected(facts.tenantId, kind, FAIL_BAD_PARAMS, details);
+    return { eventId, error: failBadParams(details) };
+  };
   const parsed = checkTime ? checkTime(read, facts.acceptedAtMs) : read;
-  if (!parsed.ok) return { eventId: parsed.id ?? nextId(), error: failBadParams(parsed.details) };
+  if (!parsed.ok) return reject(parsed.id ?? nextId(), parsed.details);
   const record = toRecord(facts, kind, parsed, nextId);
   const encoded = encodeRecord(record, parsed.json);
-  return encoded
-    ? { eventId: record.id, encoded }
-    : { eventId: record.id, error: failBadParams([TOO_LARGE_DETAIL]) };
+  return encoded ? { eventId: record.id, encoded } : reject(record.id, [TOO_LARGE_DETAIL]);
 }
 
 /** Returns the indexes of the items that were accepted before. */

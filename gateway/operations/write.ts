@@ -10,10 +10,12 @@ import type { IdGenerator } from '../../shared/ids.ts';
 import type { AcceptOptions, Outcome } from '../accept/accept.ts';
 import type { LimitedAccept, LimitedOutcomes } from '../limits/limited-accept.ts';
 import { type EncodedRecord, encodeRecord } from '../publish/publish.ts';
+import type { DataQuality } from '../quality/data-quality.ts';
 
 /** Dependencies of the operations that write records. */
 export interface WriteDeps {
   readonly accept: LimitedAccept;
+  readonly quality: DataQuality;
   readonly clock: Clock;
   readonly nextId: IdGenerator;
 }
@@ -89,6 +91,7 @@ export async function acceptRecord(
   const { outcomes, refusal } = acceptRecords(c, deps, [encoded], options);
   if (refusal) return { refusal };
   const [outcome] = await outcomes;
+  if (outcome !== 'accepted') deps.quality.outcomes(record.tenantId, record.kind, [outcome!]);
   if (outcome === 'known') setHeader(c, KNOWN_RECORDS_HEADER, indexRanges([0]));
   return { outcome: outcome! };
 }

@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import { compile, INVALID } from './compiled-schema.ts';
 import type { ErrorDetail } from './errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue, writeJson } from './json.ts';
+import { unknownMembers } from './unknown-members.ts';
 
 /** What the gateway needs to know of a valid record. */
 interface RecordFacts {
@@ -18,6 +19,8 @@ interface RecordFacts {
   readonly contentHash: string | undefined;
   /** The record's own time as sent, if its kind has one and the record has it. */
   readonly time?: string | undefined;
+  /** The names of unknown members, which are ignored; see {@link unknownMembers}. */
+  readonly unknown?: readonly string[] | undefined;
 }
 
 export interface InvalidRecord {
@@ -25,6 +28,8 @@ export interface InvalidRecord {
   /** The caller's id, if it is valid. */
   readonly id: string | undefined;
   readonly details: readonly ErrorDetail[];
+  /** The names of unknown members: one of them may be that of a missing member, misspelled. */
+  readonly unknown?: readonly string[] | undefined;
 }
 
 /** One record of a request after validation, as values. */
@@ -61,7 +66,8 @@ export function parseRecord<S extends z.ZodObject>(
   rules: RecordRules<S>,
 ): ParsedWithJson<z.output<S>> {
   const result = validate(value, rules.schema);
-  if (!result.ok) return { ok: false, id: validId(value, rules), details: result.details };
+  const unknown = unknownMembers(value, rules.schema);
+  if (!result.ok) return { ok: false, id: validId(value, rules), details: result.details, unknown };
   const record = rules.keepNull ? result.value : withoutNulls(result.value);
   const json = writeJson(record as JsonObject);
   const id = (record as JsonObject)[rules.idMember];
@@ -72,6 +78,7 @@ export function parseRecord<S extends z.ZodObject>(
     entity: entityOf(record as JsonObject, rules.entityMembers),
     contentHash,
     time: rules.timeMember === undefined ? undefined : textOf(record as JsonObject, rules.timeMember),
+    unknown,
   } as const;
   const lowered = withLowerCase(record as JsonObject, rules.lowerCased);
   return lowered === record

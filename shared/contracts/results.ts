@@ -26,15 +26,19 @@ export interface SingleResult {
 /** The only error text that callers receive without a member's path in front of it. */
 export const BLANK_AGENT_ID = 'agent id cannot be blank';
 
+/** The codes at the start of failure texts that depend on the input alone. */
+export const FAIL_BAD_JSON = 'FAIL_BAD_JSON';
+export const FAIL_BAD_PARAMS = 'FAIL_BAD_PARAMS';
+
 export function failBadJson(what: string): string {
-  return `FAIL_BAD_JSON: ${what}`;
+  return `${FAIL_BAD_JSON}: ${what}`;
 }
 
 export function failBadParams(details: readonly ErrorDetail[]): string {
   const texts = details
     .slice(0, DETAILS_MAX)
     .map(({ path, message }) => (path === '' ? message : `${path} ${message}`));
-  return `FAIL_BAD_PARAMS: ERROR: ${texts.join('; ')}`;
+  return `${FAIL_BAD_PARAMS}: ERROR: ${texts.join('; ')}`;
 }
 
 export function failConflict(idMember: IdMember): string {

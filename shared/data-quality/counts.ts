@@ -1,6 +1,5 @@
 import { compareText } from '../compare-text.ts';
 import type { Kind } from '../contracts/kinds.ts';
-import { dayOf } from '../postgres/times.ts';
 
 /**
  * - `gap`: a stored record lacks members that its other members call for
@@ -42,7 +41,7 @@ export class QualityCounts {
 
   /** Adds records that the gateway accepted or refused at a time. */
   add(tenantId: string, atMs: number, item: QualityItem, records = 1): void {
-    const day = dayOf(atMs);
+    const day = new Date(atMs).toISOString().slice(0, 10);
     const { measure, kind, code = '', name = '' } = item;
     const key = [tenantId, day, measure, kind, code, name].join('\n');
     const count = this.counts.get(key);

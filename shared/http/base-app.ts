@@ -1,5 +1,6 @@
 import { Hono } from 'hono';
 import type { Clock } from '../clock.ts';
+import type { Refusal } from '../contracts/errors.ts';
 import { errorCode } from '../errors.ts';
 import type { IdGenerator } from '../ids.ts';
 import type { Logger } from '../logging.ts';
@@ -17,10 +18,17 @@ export interface BaseAppOptions {
   readonly publicRoutes: readonly PublicRoute[];
 }
 
+export type OnRefused = (c: HttpContext, refusal: Refusal) => void;
+
 export interface BaseApp {
   readonly app: Hono<HttpEnv>;
-  /** Adds an operation. */
-  readonly on: (method: 'GET' | 'POST' | 'DELETE', path: string, handle: Handler) => void;
+  /** Adds an operation. `onRefused` is called when a request was refused. */
+  readonly on: (
+    method: 'GET' | 'POST' | 'DELETE',
+    path: string,
+    handle: Handler,
+    onRefused?: OnRefused,
+  ) => void;
 }
 
 /**
@@ -31,7 +39,7 @@ export interface BaseApp {
 export function createBaseApp({ nextId, clock, logger, publicRoutes }: BaseAppOptions): BaseApp {
   const log = createAccessLog(logger, clock);
   const served =
-    (handle: Handler): Handler =>
+    (handle: Handler, onRefused?: OnRefused): Handler =>
     async (c) => {
       const startedAtMs = clock.nowMs();
       setRequestId(c, nextId);
@@ -44,13 +52,17 @@ export function createBaseApp({ nextId, clock, logger, publicRoutes }: BaseAppOp
         response = onError(error, c);
       }
       log(c, response.status, startedAtMs);
+      if (onRefused && response.status >= 400) {
+        const refusal = c.get('refusal');
+        if (refusal) onRefused(c, refusal);
+      }
       return response;
     };
   const app = createPublicApp(publicRoutes, nextId, served(onNotFound));
   return {
     app,
-    on: (method, path, handle) => {
-      app.on(method, path, served(handle));
+    on: (method, path, handle, onRefused) => {
+      app.on(method, path, served(handle, onRefused));
     },
   };
 }

@@ -1,5 +1,6 @@
 import type { HttpBindings } from '@hono/node-server';
 import type { Context } from 'hono';
+import type { Refusal } from '../contracts/errors.ts';
 import type { JsonObject } from '../contracts/json.ts';
 import type { ScannedBody } from '../contracts/scan-records.ts';
 import type { ApiKey } from '../postgres/api-key-lookup.ts';
@@ -38,6 +39,8 @@ export interface HttpEnv {
     scanned: ScannedBody | undefined;
     /** Any other body. Set by the body check. */
     body: JsonObject;
+    /** Set when the request is refused, for its operation's `onRefused`. */
+    refusal: Refusal | undefined;
     /** Set by the error handler, for the access log. */
     cause: unknown;
   };

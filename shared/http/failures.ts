@@ -16,7 +16,9 @@ export const RETRY_AFTER_SECONDS = 1;
 export const REQUEST_ABORTED = 'REQUEST_ABORTED';
 
 /** Returns the response to a refusal. All refusals become responses here. */
-export function refuse(c: HttpContext, { code, details, retryAfterSeconds }: Refusal): Response {
+export function refuse(c: HttpContext, refusal: Refusal): Response {
+  const { code, details, retryAfterSeconds } = refusal;
+  c.set('refusal', refusal);
   const retryAfter = retryAfterSeconds ?? (code === '503-01' ? RETRY_AFTER_SECONDS : undefined);
   if (retryAfter !== undefined) setHeader(c, 'retry-after', String(retryAfter));
   return answerJson(c, errorEnvelope(c.get('requestId'), code, details), ERRORS[code].status);

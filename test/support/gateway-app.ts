@@ -9,6 +9,7 @@ import { Quotas, type UsageStore } from '../../gateway/limits/quotas.ts';
 import type { ReadState } from '../../gateway/operations/automation-state/handler.ts';
 import type { LogGate } from '../../gateway/publish/log-health.ts';
 import { createLogWriter } from '../../gateway/publish/publish.ts';
+import { DataQuality, type DataQualityOptions } from '../../gateway/quality/data-quality.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { KeyCache } from '../../shared/http/api-key-auth/key-cache.ts';
 import { createHealth } from '../../shared/http/health.ts';
@@ -39,6 +40,7 @@ export interface GatewayAppOptions {
   readonly bodyBytesMax?: number;
   readonly docs?: boolean;
   readonly logGate?: LogGate;
+  readonly writeQuality?: DataQualityOptions['write'];
 }
 
 /**
@@ -81,6 +83,13 @@ export function createGatewayApp(options: GatewayAppOptions = {}) {
     logger,
     intervalMs: 5,
   });
+  const quality = new DataQuality({
+    write: options.writeQuality ?? (async () => {}),
+    gatewayId: 'gateway-1',
+    clock,
+    logger,
+    intervalMs: 5,
+  });
   const bodyMemory = createBodyMemory(options.bodyBytesMax ?? 64 * 1024 * 1024);
   const health = createHealth();
   const app = buildApp({
@@ -88,6 +97,7 @@ export function createGatewayApp(options: GatewayAppOptions = {}) {
     accept,
     quotas,
     openDeadLetters,
+    quality,
     gateways: options.gateways ?? 1,
     bodyMemory,
     docs: options.docs ?? true,
@@ -106,6 +116,7 @@ export function createGatewayApp(options: GatewayAppOptions = {}) {
     keyRing,
     keys,
     quotas,
+    quality,
     bodyMemory,
     credentials,
     /** Returns the log output so far. */

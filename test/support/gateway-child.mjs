@@ -15,6 +15,7 @@ const load = (path) => import(new URL(path, dist));
 const { createAcceptor } = await load('gateway/accept/accept.js');
 const { buildApp } = await load('gateway/app.js');
 const { createLogWriter } = await load('gateway/publish/publish.js');
+const { DataQuality } = await load('gateway/quality/data-quality.js');
 const { OpenDeadLetters } = await load('gateway/limits/open-dead-letters.js');
 const { Quotas } = await load('gateway/limits/quotas.js');
 const { InFlightIds } = await load('gateway/accept/in-flight-ids.js');
@@ -79,6 +80,7 @@ const app = buildApp({
     logger,
   }),
   openDeadLetters: new OpenDeadLetters({ bytesMax: 1e9, findOver: async () => [], logger }),
+  quality: new DataQuality({ write: async () => {}, gatewayId: 'gateway', clock, logger }),
   gateways: 1,
   docs: true,
   bodyMemory: createBodyMemory(64 * 1024 * 1024),

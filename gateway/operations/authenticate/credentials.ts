@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { freeForm, objectOf, optionalId, requiredId, stringField } from '../../../shared/contracts/fields.ts';
 import type { JsonObject, JsonValue } from '../../../shared/contracts/json.ts';
 import { type Parsed, validate } from '../../../shared/contracts/parsed.ts';
+import { unknownMembers } from '../../../shared/contracts/unknown-members.ts';
 
 /** A credential as a string. The limit on the body also limits its length. */
 const tokenField = stringField({ lengthMax: 65_536, notBlank: true });
@@ -60,7 +61,8 @@ export const CREDENTIALS_RAW_MEMBERS: ReadonlySet<string> = new Set(['body', 'co
 /** Reads the body of an authenticate request, whose path names the conversation. */
 export function readCredentials(value: JsonValue, conversationId: string): Parsed<CredentialsRecord> {
   const result = validate(value, credentialsSchema);
-  if (!result.ok) return { ok: false, id: undefined, details: result.details };
+  const unknown = unknownMembers(value, credentialsSchema);
+  if (!result.ok) return { ok: false, id: undefined, details: result.details, unknown };
   const { customerExternalId, streamId, token, auth } = result.value;
   const sent: JsonObject = {
     token: token ?? auth?.token,
@@ -73,6 +75,7 @@ export function readCredentials(value: JsonValue, conversationId: string): Parse
     id: undefined,
     entity: conversationId,
     contentHash: undefined,
+    unknown,
     record: {
       customerExternalId,
       streamId: streamId ?? undefined,

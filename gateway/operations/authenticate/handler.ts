@@ -19,6 +19,7 @@ export function authenticateOperation(deps: AuthenticateDeps) {
   return async (c: HttpContext): Promise<Response> => {
     const conversationId = c.req.param('conversationId')!;
     const parsed = readCredentials(c.get('body'), conversationId);
+    if (parsed.unknown) deps.quality.unknownMembers(c, 'credentials', parsed.unknown);
     if (!parsed.ok) return fail(c, '422-01', parsed.details);
     const facts = requestFacts(c, deps.clock);
     const data = encrypt(deps.keyRing, facts.tenantId, conversationId, parsed.record);

@@ -23,6 +23,7 @@ export function messageSentOperation(deps: WriteDeps) {
   return async (c: HttpContext): Promise<Response> => {
     const facts = requestFacts(c, deps.clock);
     const read = c.get('scanned')?.records[0] ?? readMessageSent(c.get('body'));
+    if (read.unknown) deps.quality.unknownMembers(c, 'message-sent', read.unknown);
     const parsed = checkOccurredAt(read, facts.acceptedAtMs);
     if (!parsed.ok) return fail(c, '422-01', parsed.details);
     const record = toRecord(facts, 'message-sent', parsed, deps.nextId);
