@@ -14,6 +14,7 @@ import type { RatePolicy } from '../shared/http/rates/policy.ts';
 import { referenceRoutes } from '../shared/http/reference.ts';
 import type { Logger } from '../shared/logging.ts';
 import { AGENTS, CONVERSATIONS } from '../shared/postgres/stored-entities.ts';
+import { MESSAGE_GROUPS, reportMessageSent } from '../shared/reports/message-sent-report.ts';
 import {
   ADMIN_REQUESTS_PER_SECOND,
   BODY_BUFFER_BYTES_MAX,
@@ -22,6 +23,7 @@ import {
 } from './limits/policies.ts';
 import { inTenantSlot, TenantSlots } from './limits/tenant-slots.ts';
 import { adminDocument } from './openapi.ts';
+import { reportOperation } from './operations/analytics/report.ts';
 import { eraseCredentialsOperation } from './operations/credentials/erase.ts';
 import { listCredentialReadsOperation } from './operations/credentials/list-reads.ts';
 import { readCredentialsOperation } from './operations/credentials/read.ts';
@@ -89,6 +91,7 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
   const showEvent = checks.inSlot(showEventOperation(pool));
   on('GET', '/admin/v1/events/:id', guarded(checks.before('events:read'), showEvent));
   addEntityRoutes(on, deps, checks);
+  addAnalyticsRoutes(on, deps, checks);
   addCredentialRoutes(on, deps, checks);
   return app;
 }
@@ -128,6 +131,12 @@ function addEntityRoutes(on: AddRoute, { pool }: AdminAppDeps, { before, inSlot 
     on('GET', path, guarded(allowed, inSlot(listEntitiesOperation(pool, entities))));
     on('GET', `${path}/:${idMembers[1]}`, guarded(allowed, inSlot(showEntityOperation(pool, entities))));
   }
+}
+
+function addAnalyticsRoutes(on: AddRoute, { pool }: AdminAppDeps, { before, inSlot }: Checks): void {
+  const allowed = before('analytics:read');
+  const messages = inSlot(reportOperation(pool, MESSAGE_GROUPS, reportMessageSent));
+  on('GET', '/admin/v1/analytics/message-sent', guarded(allowed, messages));
 }
 
 function addCredentialRoutes(on: AddRoute, deps: AdminAppDeps, { before, inSlot }: Checks): void {

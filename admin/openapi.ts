@@ -2,6 +2,8 @@ import type { JsonSchema } from '../shared/contracts/json-schema.ts';
 import { openApiDocument } from '../shared/openapi/document.ts';
 import { HEALTH_OPERATIONS, HEALTH_SCHEMA } from '../shared/openapi/health.ts';
 import type { Operations } from '../shared/openapi/operation.ts';
+import { ANALYTICS_OPERATIONS } from './operations/analytics/openapi.ts';
+import { ANALYTICS_SCHEMAS } from './operations/analytics/openapi-schemas.ts';
 import { CREDENTIALS_OPERATIONS, CREDENTIALS_SCHEMAS } from './operations/credentials/openapi.ts';
 import { ENTITY_OPERATIONS } from './operations/entities/openapi.ts';
 import { ENTITY_SCHEMAS } from './operations/entities/openapi-schemas.ts';
@@ -16,6 +18,7 @@ export const ADMIN_OPERATIONS: Operations = {
   ...WEBHOOK_OPERATIONS,
   ...EVENT_OPERATIONS,
   ...ENTITY_OPERATIONS,
+  ...ANALYTICS_OPERATIONS,
   ...CREDENTIALS_OPERATIONS,
   ...HEALTH_OPERATIONS,
 };
@@ -32,6 +35,7 @@ export function adminDocument(): JsonSchema {
       webhooks: 'Webhook endpoints.',
       events: 'The status of records.',
       entities: 'Agents and conversations as they are stored.',
+      analytics: 'Reports on stored events.',
       credentials: "Customers' credentials, for the automated agent.",
       health: 'For orchestrators.',
     },
@@ -41,6 +45,7 @@ export function adminDocument(): JsonSchema {
       ...WEBHOOK_SCHEMAS,
       Event: EVENT_SCHEMA,
       ...ENTITY_SCHEMAS,
+      ...ANALYTICS_SCHEMAS,
       ...CREDENTIALS_SCHEMAS,
       Health: HEALTH_SCHEMA,
     },

@@ -6,9 +6,19 @@ import {
   decodeHistogram,
   decodeRollups,
   encodeHistogram,
+  type TypeSums,
 } from '../shared/message-sent/delta.ts';
 import { inTransaction, type Pool } from '../shared/postgres/pool.ts';
 import { classifyFault } from './consume/faults.ts';
+import {
+  addToBlocks,
+  type BlockSums,
+  blockKey,
+  blocksOf,
+  type EarlierRollup,
+  readHistograms,
+  takeEarlierRollups,
+} from './sql/message-sent-blocks.ts';
 import { addToConversations } from './sql/message-sent-conversations.ts';
 import {
   type DeltaGroup,
@@ -17,13 +27,12 @@ import {
   type MessageSentDelta,
   takeDeltas,
 } from './sql/message-sent-deltas.ts';
-import { addToRollups, type RollupSums, readHistograms } from './sql/message-sent-rollups.ts';
 
 /** The steps of the transaction that compacts deltas, in order; tests stop at each step. */
 export const COMPACTION_STEPS = [
   'locked',
   'deltas-deleted',
-  'rollups-written',
+  'blocks-written',
   'conversations-written',
   'committed',
 ] as const;
@@ -47,7 +56,7 @@ const IDLE_IN_TRANSACTION_MS = 3_000;
 const STATEMENT_TIMEOUT_MS = 10_000;
 
 /**
- * Adds the deltas of MessageSent to the rollups and the sums of conversations, and deletes them, in
+ * Adds the deltas of MessageSent to the blocks of time and the sums of conversations, and deletes them, in
  * short transactions. A reader sees each delta once, in either form. Any number of processes may do
  * it concurrently; one at a time compacts. Rejects with the first error, after the other groups if
  * only the values of one group are refused.
@@ -57,7 +66,7 @@ export async function compactDeltas(deps: CompactionDeps, signal: AbortSignal): 
   for (const group of await listDeltaGroups(deps.pool, GROUPS_MAX)) {
     try {
       // Not those that are stored meanwhile: the next run compacts more of them at a time.
-      for (let left = group.deltas; left > 0 && !signal.aborted; ) {
+      for (let left = Math.max(group.deltas, 1); left > 0 && !signal.aborted; ) {
         const compacted = await compactGroup(deps, group);
         if (compacted === 0) break;
         left -= compacted;
@@ -70,7 +79,10 @@ export async function compactDeltas(deps: CompactionDeps, signal: AbortSignal): 
   if (refusals.length > 0) throw refusals[0];
 }
 
-/** Compacts some deltas of a group, and resolves with their number; 0 if another process compacts. */
+/**
+ * Compacts some deltas of a group, and counts of an earlier release. Resolves with the number of
+ * deltas, or 1 if there were none; 0 if another process compacts.
+ */
 async function compactGroup({ pool, onStep }: CompactionDeps, group: DeltaGroup): Promise<number> {
   const compacted = await inTransaction(
     pool,
@@ -80,13 +92,16 @@ async function compactGroup({ pool, onStep }: CompactionDeps, group: DeltaGroup)
       await onStep?.('locked');
       const deltas = await takeDeltas(db, group, TAKEN_MAX);
       await onStep?.('deltas-deleted');
-      if (deltas.length === 0) return 0;
-      const before = await readHistograms(db, group);
-      await addToRollups(db, group, await runInSlices(sumTypes(deltas, before)));
-      await onStep?.('rollups-written');
+      const earlier = await takeEarlierRollups(db, group);
+      if (deltas.length + earlier.length > 0) {
+        const before = await readHistograms(db, group);
+        const sums = await runInSlices(sumTypes(deltas, earlier));
+        await addToBlocks(db, group.tenantId, await runInSlices(toBlocks(sums, group, before)));
+      }
+      await onStep?.('blocks-written');
       await addToConversations(db, group, await runInSlices(sumConversations(deltas)));
       await onStep?.('conversations-written');
-      return deltas.length;
+      return Math.max(deltas.length, 1);
     },
     { idleTimeoutMs: IDLE_IN_TRANSACTION_MS, statementTimeoutMs: STATEMENT_TIMEOUT_MS },
   );
@@ -96,35 +111,50 @@ async function compactGroup({ pool, onStep }: CompactionDeps, group: DeltaGroup)
 
 type Taken = Pick<MessageSentDelta, 'rollups' | 'conversations'>;
 
-/** Returns the sums of deltas by type, with the histograms before added to theirs. */
+type Sums = TypeSums<Buffer[]>;
+
+/** Returns the sums by type, with the histograms that add up to those of the type. */
 function* sumTypes(
   deltas: readonly Taken[],
-  before: ReadonlyMap<string, readonly Buffer[]>,
-): Generator<undefined, RollupSums[], undefined> {
-  const types = new Map<string, { readonly counts: number[]; readonly times: Buffer[][] }>();
+  earlier: readonly EarlierRollup[],
+): Generator<undefined, Map<string, Sums>, undefined> {
+  const types = new Map<string, Sums>();
+  const add = (type: string, { counts, times }: TypeSums<Buffer>) => {
+    let sums = types.get(type);
+    if (!sums) {
+      sums = { counts: COUNT_NAMES.map(() => 0), times: times.map(() => []) };
+      types.set(type, sums);
+    }
+    addCounts(sums.counts, counts);
+    for (const [i, time] of times.entries()) sums.times[i]!.push(time);
+  };
+  for (const { type, ...sums } of earlier) add(type, sums);
   for (const { rollups } of deltas) {
-    decodeRollups(rollups, (type, { counts, times }) => {
-      let sums = types.get(type);
-      if (!sums) {
-        const histograms = before.get(type) ?? times.map(() => Buffer.alloc(0));
-        sums = { counts: COUNT_NAMES.map(() => 0), times: histograms.map((histogram) => [histogram]) };
-        types.set(type, sums);
-      }
-      addCounts(sums.counts, counts);
-      for (const [i, time] of times.entries()) sums.times[i]!.push(time);
-    });
+    decodeRollups(rollups, add);
     yield;
   }
-  const rollups: RollupSums[] = [];
+  return types;
+}
+
+/** Returns what to add to the blocks that contain a quarter-hour, with the histograms before added. */
+function* toBlocks(
+  types: ReadonlyMap<string, Sums>,
+  { quarterHourMs }: DeltaGroup,
+  before: ReadonlyMap<string, readonly Buffer[]>,
+): Generator<undefined, BlockSums[], undefined> {
+  const sums: BlockSums[] = [];
   for (const [type, { counts, times }] of types) {
-    rollups.push({
-      type,
-      counts,
-      times: times.map((histograms) => encodeHistogram(decodeHistogram(Buffer.concat(histograms)))),
-    });
+    const added = times.map((histograms) => encodeHistogram(decodeHistogram(Buffer.concat(histograms))));
     yield;
+    for (const block of blocksOf(quarterHourMs)) {
+      const histograms = before.get(blockKey({ ...block, type }));
+      const add = (time: Buffer, i: number) =>
+        histograms ? encodeHistogram(decodeHistogram(Buffer.concat([histograms[i]!, time]))) : time;
+      sums.push({ ...block, type, counts, times: added.map(add) });
+      yield;
+    }
   }
-  return rollups;
+  return sums;
 }
 
 function* sumConversations(deltas: readonly Taken[]): Generator<undefined, ConversationSums[], undefined> {

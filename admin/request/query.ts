@@ -11,6 +11,30 @@ export function refuseQuery(c: HttpContext): Response | undefined {
   return fail(c, '400-01', [{ path: 'query', message: 'must have no parameters' }]);
 }
 
+type Query<Name extends string> =
+  | { readonly ok: true; readonly values: Readonly<Partial<Record<Name, string>>> }
+  | { readonly ok: false; readonly detail: ErrorDetail };
+
+/** Reads the named parameters, each at most once. Refuses others. */
+export function readQuery<Name extends string>(
+  parameters: URLSearchParams,
+  names: readonly Name[],
+): Query<Name> {
+  const values: Partial<Record<string, string>> = {};
+  for (const [name, value] of parameters) {
+    if (!(names as readonly string[]).includes(name)) {
+      return refused('query', `must have no parameters except ${names.join(', ')}`);
+    }
+    if (values[name] !== undefined) return refused(name, 'must be given once');
+    values[name] = value;
+  }
+  return { ok: true, values: values as Partial<Record<Name, string>> };
+}
+
+function refused(path: string, message: string): { readonly ok: false; readonly detail: ErrorDetail } {
+  return { ok: false, detail: { path, message } };
+}
+
 export type PageQuery<Name extends string> =
   | { readonly ok: true; readonly limit: number; readonly values: Readonly<Partial<Record<Name, string>>> }
   | { readonly ok: false; readonly detail: ErrorDetail };
@@ -23,18 +47,11 @@ export function readPageQuery<Name extends string>(
   parameters: URLSearchParams,
   names: readonly Name[],
 ): PageQuery<Name> {
-  const refuse = (path: string, message: string) => ({ ok: false as const, detail: { path, message } });
-  const values: Partial<Record<string, string>> = {};
-  for (const [name, value] of parameters) {
-    if (!(names as readonly string[]).includes(name)) {
-      return refuse('query', `must have no parameters except ${names.join(', ')}`);
-    }
-    if (values[name] !== undefined) return refuse(name, 'must be given once');
-    values[name] = value;
-  }
-  const limit = values.limit ?? String(LIMIT_DEFAULT);
+  const read = readQuery(parameters, names);
+  if (!read.ok) return read;
+  const { limit = String(LIMIT_DEFAULT) } = read.values as Partial<Record<string, string>>;
   if (!/^\d{1,4}$/.test(limit) || Number(limit) < 1 || Number(limit) > LIMIT_MAX) {
-    return refuse('limit', `must be a whole number from 1 to ${LIMIT_MAX}`);
+    return refused('limit', `must be a whole number from 1 to ${LIMIT_MAX}`);
   }
-  return { ok: true, limit: Number(limit), values: values as Partial<Record<Name, string>> };
+  return { ok: true, limit: Number(limit), values: read.values };
 }

@@ -11,6 +11,7 @@ export const SCOPES = [
   'webhooks:manage',
   'events:read',
   'records:read',
+  'analytics:read',
   'keys:manage',
 ] as const;
 

@@ -9,6 +9,7 @@ import { PAGE_BYTES_MAX } from '../../shared/postgres/page-bytes.ts';
 import { parseAllowRules } from '../../shared/webhooks/addresses.ts';
 import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
 import { conversationMetadata } from '../../workers/kinds/conversation-metadata.ts';
+import { messageSent } from '../../workers/kinds/message-sent.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait.ts';
 import { createWebhookBench } from '../support/webhooks.ts';
@@ -423,4 +424,45 @@ test('a page of large rows ends early, and the next page continues', async () =>
   const first = await list('');
   expect(first.items).toHaveLength(rows - 1);
   expect(await list(`cursor=${first.next}`)).toEqual({ items: [expect.anything()] });
+});
+
+test('a report counts the messages of the tenant', async () => {
+  const worker = await createWorkerBench(pool, messageSent, 'reported.');
+  const keys = await keyOf(worker.tenantId, ['analytics:read']);
+  const occurredAt = '2026-06-10T10:14:59.999Z';
+  worker.append({ messageId: 'm', augmentationType: ['AUTOSUGGEST', 'FREEHAND'], dwellTime: 4, occurredAt });
+  const { consumer, close } = worker.startWorker();
+  await consumer.read(0);
+  await close();
+  const path =
+    '/admin/v1/analytics/message-sent?from=2026-06-10T10:00:00Z&to=2026-06-11&groupBy=augmentationType';
+  const { status, body } = await call('GET', path, undefined, keys);
+  expect(status).toBe(200);
+  const dwellTime = { messages: 1, mean: 4, p50: expect.closeTo(4, 0), p95: expect.closeTo(4, 0) };
+  expect(body).toMatchObject({
+    interval: 'total',
+    timezone: 'UTC',
+    groupBy: 'augmentationType',
+    intervals: [
+      {
+        from: '2026-06-10T10:00:00Z',
+        to: '2026-06-11T00:00:00Z',
+        deadLetters: 0,
+        conflicts: 0,
+        all: { messages: 1, uses: 2, suggestionsUsed: 1, rates: { suggestionsUsed: 1 }, dwellTime },
+        groups: [
+          { group: 'AUTOSUGGEST', messages: 1, uses: 1, dwellTime },
+          { group: 'FREEHAND', messages: 1, uses: 1, dwellTime },
+        ],
+      },
+    ],
+  });
+  expect((await call('GET', path, undefined, strangerHeaders)).body.intervals[0].all.messages).toBe(0);
+  expect(codeOf(await call('GET', path))).toEqual([403, '403-01']);
+  const refusal = await call('GET', `${path}&interval=week`, undefined, keys);
+  expect(codeOf(refusal)).toEqual([422, '422-01']);
+  expect(refusal.body.error.details).toEqual([
+    { path: 'interval', message: 'must be one of total, day, hour' },
+  ]);
+  expect(codeOf(await call('GET', `${path}&from=2026-06-10`, undefined, keys))).toEqual([400, '400-01']);
 });

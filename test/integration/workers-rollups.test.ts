@@ -1,135 +1,24 @@
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import type { JsonObject } from '../../shared/contracts/json.ts';
-import { AUGMENTATION_TYPES } from '../../shared/kinds/message-sent.ts';
-import { COUNT_NAMES, QUARTER_HOUR_MS } from '../../shared/message-sent/counts.ts';
+import { COUNT_COLUMNS, COUNT_NAMES, QUARTER_HOUR_MS } from '../../shared/message-sent/counts.ts';
 import { DeltaWriter } from '../../shared/message-sent/delta.ts';
-import { readConversationSums, readRollups } from '../../shared/postgres/message-sent-rollups.ts';
+import { readTypeCounts } from '../../shared/postgres/message-sent-counts.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { COMPACTION_STEPS, compactDeltas } from '../../workers/compact-deltas.ts';
 import { BATCH_STEPS } from '../../workers/consume/store-batch.ts';
 import { foldDataQuality } from '../../workers/fold-data-quality.ts';
-import { messageSent } from '../../workers/kinds/message-sent.ts';
+import { createMessageBench, PARTITIONS, randomMessages, storeAll } from '../support/message-bench.ts';
 import { createTestDatabase } from '../support/postgres.ts';
-import { printedSeed, seededRandom } from '../support/random.ts';
-import { countQualityTwice, countTwice } from '../support/recount.ts';
-import { createWorkerBench, DEATH, hash } from '../support/worker-bench.ts';
+import { DEATH } from '../support/worker-bench.ts';
 
-const PARTITIONS = [0, 1, 2];
 const RUNNING = new AbortController().signal;
 
-const random = seededRandom(printedSeed('rollups'));
-const chance = (share: number) => random() < share;
-const upTo = (max: number) => Math.floor(random() * (max + 1));
-const oneOf = <T>(values: readonly T[]): T => values[upTo(values.length - 1)]!;
+const { upTo } = randomMessages;
 
 let pool: Pool;
-let benches = 0;
+const createBench = () => createMessageBench(pool);
 beforeAll(async () => {
   ({ pool } = await createTestDatabase());
 });
-
-/** Returns a message with random members, some of which are omitted or null. */
-function randomMessage(messageId: string, nowMs: number): JsonObject {
-  const optional = (member: string, value: () => string | number): JsonObject =>
-    chance(0.5) ? { [member]: chance(0.1) ? null : value() } : {};
-  const seconds = () => oneOf([() => 0, () => random() * 60, () => Math.exp(random() * 12), () => 1e300])();
-  return {
-    ...optional('conversationId', () => `C${upTo(9)}`),
-    messageId,
-    augmentationType: Array.from({ length: 1 + upTo(4) }, () => oneOf(AUGMENTATION_TYPES)),
-    ...optional('numEdits', () => upTo(2)),
-    ...optional('initialSuggestionsId', () => 'I'),
-    ...optional('phraseAutocompletePresentedCt', () => upTo(9)),
-    ...optional('selectedSuggestionText', () => oneOf(['', 'text', 'text "with" escapes'])),
-    ...optional('selectedSuggestionsId', () => oneOf(['', 'S'])),
-    ...optional('selectedSuggestionIndex', () => 1 + upTo(5)),
-    ...optional('timeToAction', seconds),
-    ...optional('craftingTime', seconds),
-    ...optional('dwellTime', seconds),
-    ...optional('phraseAutocompleteSelectedCt', () => upTo(2 ** 31 - 1)),
-    ...optional('externalConversationId', () => `chat-${upTo(3)}`),
-    ...optional('occurredAt', () => {
-      const quarterHours = Math.floor(nowMs / 900_000) - upTo(3);
-      // To the nanosecond before the next quarter-hour.
-      const text = new Date(quarterHours * 900_000 + 899_999).toISOString();
-      return chance(0.5)
-        ? new Date(quarterHours * 900_000).toISOString()
-        : text.replace('.999Z', '.999999999Z');
-    }),
-  };
-}
-
-/** Returns a bench whose records are random, some of them repeated, in conflict or invalid. */
-async function createBench() {
-  const b = await createWorkerBench(pool, messageSent, `rollups${++benches}.`);
-  // Records of two days.
-  b.clock.ms = Date.parse('2026-06-10T23:00:00Z');
-  let count = 0;
-  const appended: { readonly data: JsonObject; readonly options: { id: string; partition: number } }[] = [];
-  return {
-    ...b,
-    appendRandom(records: number) {
-      for (let i = 0; i < records; i++) {
-        b.clock.ms += upTo(60_000);
-        const earlier = chance(0.2) && appended.length > 0 ? oneOf(appended) : undefined;
-        if (earlier) {
-          const isRepeat = chance(0.5);
-          const contentHash = hash(isRepeat ? appended.indexOf(earlier) : 1_000_000 + i);
-          const data = isRepeat ? earlier.data : randomMessage(earlier.options.id, b.clock.ms);
-          b.append(data, { ...earlier.options, contentHash });
-          continue;
-        }
-        const id = `m${count++}`;
-        const partition = oneOf(PARTITIONS);
-        const data = randomMessage(id, b.clock.ms);
-        const isInvalid = chance(0.05);
-        b.append(isInvalid ? { ...data, numEdits: 'many' } : data, {
-          id,
-          partition,
-          contentHash: hash(appended.length),
-        });
-        if (!isInvalid) appended.push({ data, options: { id, partition } });
-      }
-    },
-    /** Replays the invalid messages, corrected, and resolves with their number. */
-    async replayInvalid() {
-      const letters = (await Promise.all(PARTITIONS.map((partition) => b.deadLetters(partition)))).flat();
-      const invalid = letters.filter(({ reason }) => reason === 'invalid');
-      for (const letter of invalid) {
-        await b.replay(
-          letter,
-          Buffer.from(String(letter.value).replace('"numEdits":"many"', '"numEdits":1')),
-        );
-      }
-      return invalid.length;
-    },
-    /**
-     * Expects that rollups, deltas and sums of conversations, and the counts of data quality, each
-     * equal a recount in one snapshot.
-     */
-    async expectRecount() {
-      const { rolledUp, recounted } = await countTwice(pool, b.tenantId);
-      expect(rolledUp).toEqual(recounted);
-      const quality = await countQualityTwice(pool, b.tenantId, b.topic);
-      expect(quality.counted).toEqual(quality.recounted);
-      return Number(recounted['always all']?.messages ?? 0);
-    },
-    countDeltas: async (table = 'message_sent_deltas') => {
-      const { rows } = await pool.query<{ count: number }>(
-        `select count(*)::int as count from ${table} where tenant_id = $1`,
-        [b.tenantId],
-      );
-      return rows[0]!.count;
-    },
-  };
-}
-
-/** Starts a worker, and delivers everything that it has not stored. */
-async function storeAll(b: Awaited<ReturnType<typeof createBench>>): Promise<void> {
-  const { consumer, close } = b.startWorker({ batchRecordsMax: 20 });
-  await Promise.all(PARTITIONS.map((partition) => consumer.read(partition)));
-  await close();
-}
 
 describe('rollups of messages, and their data quality', () => {
   it('equal a recount, before and after deltas are compacted', async () => {
@@ -244,7 +133,7 @@ it('deltas with values that the database refuses delay no other tenant', async (
 });
 
 describe('the counts of a range', () => {
-  it.each(['deltas', 'rollups'])('are those of a half-open range, read from %s', async (from) => {
+  it.each(['deltas', 'blocks'])('are those of half-open intervals, read from %s', async (from) => {
     const b = await createBench();
     const startMs = Date.parse('2026-06-10T10:15:00Z');
     const quarterHours = [0, 1, 2, 2, 3].map((number) => startMs + number * QUARTER_HOUR_MS);
@@ -253,21 +142,46 @@ describe('the counts of a range', () => {
       b.append({ messageId: `m${i}`, augmentationType: ['FREEHAND'], occurredAt }, { id: `m${i}` });
     }
     await storeAll(b);
-    if (from === 'rollups') await compactDeltas({ pool }, RUNNING);
-    const range = { tenantId: b.tenantId, fromMs: quarterHours[1]!, toMs: quarterHours[4]! };
-    const total = await readRollups(pool, { ...range, byQuarterHour: false });
-    expect(
-      total.map(({ augmentationType, counts }) => [augmentationType ?? 'all', counts.messages]).sort(),
-    ).toEqual([
-      ['FREEHAND', 3],
-      ['all', 3],
+    if (from === 'blocks') await compactDeltas({ pool }, RUNNING);
+    const [, first, second, , end] = quarterHours as [number, number, number, number, number];
+    const read = async (bounds: number[], byType: boolean) =>
+      (await readTypeCounts(pool, { tenantId: b.tenantId, bounds, byType }))
+        .map(({ intervalIndex, augmentationType, counts }) => [
+          intervalIndex,
+          augmentationType ?? 'all',
+          counts[0],
+        ])
+        .sort();
+    expect(await read([first, end], true)).toEqual([
+      [0, 'FREEHAND', 3],
+      [0, 'all', 3],
     ]);
-    const byQuarterHour = await readRollups(pool, { ...range, byQuarterHour: true });
-    const all = byQuarterHour.filter(({ augmentationType }) => augmentationType === undefined);
-    expect(all.map(({ quarterHourMs, counts }) => [quarterHourMs, counts.messages]).sort()).toEqual([
-      [quarterHours[1], 1],
-      [quarterHours[2], 2],
+    expect(await read([first, second, end], false)).toEqual([
+      [0, 'all', 1],
+      [1, 'all', 2],
     ]);
-    expect((await readConversationSums(pool, range)).map(({ counts }) => counts[0])).toEqual([3]);
   });
+});
+
+it('counts of workers of an earlier release are read, and moved to blocks', async () => {
+  await compactDeltas({ pool }, RUNNING);
+  const b = await createBench();
+  b.appendRandom(100);
+  await storeAll(b);
+  await compactDeltas({ pool }, RUNNING);
+  // As such a worker would have compacted the deltas.
+  const columns = [...COUNT_COLUMNS, 'time_to_action', 'crafting_time', 'dwell_time'].join(', ');
+  await pool.query(
+    `insert into message_sent_rollups (tenant_id, quarter_hour, augmentation_type, ${columns})
+     select tenant_id, starts_at, augmentation_type, ${columns} from message_sent_blocks where minutes = 15`,
+  );
+  await pool.query('truncate message_sent_blocks');
+  await b.expectRecount();
+  b.appendRandom(100);
+  await storeAll(b);
+  await b.expectRecount();
+  await compactDeltas({ pool }, RUNNING);
+  await b.expectRecount();
+  const left = await pool.query('select from message_sent_rollups');
+  expect([left.rowCount, await b.countDeltas()]).toEqual([0, 0]);
 });

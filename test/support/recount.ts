@@ -1,9 +1,13 @@
+import { COUNT_COLUMNS, countsOf, QUARTER_HOUR_MS } from '../../shared/message-sent/counts.ts';
+import { addConversation, addConversations, type ConversationSums } from '../../shared/message-sent/delta.ts';
 import { readDataQuality } from '../../shared/postgres/data-quality.ts';
-import { readConversationSums, readRollups } from '../../shared/postgres/message-sent-rollups.ts';
+import { readTypeCounts } from '../../shared/postgres/message-sent-counts.ts';
 import type { Pool, Queryable } from '../../shared/postgres/pool.ts';
 
 /** A row of message_sent, with what is counted. */
-interface Row {
+export interface MessageRow {
+  /** Its own time, to the millisecond. */
+  readonly own_ms: number;
   readonly quarter_hour: string;
   readonly conversation_id: string;
   readonly external_conversation_id: string | null;
@@ -52,35 +56,39 @@ export async function countTwice(
   try {
     await client.query('begin isolation level repeatable read');
     const rows = await readRows(client, tenantId);
-    const range = { tenantId, fromMs: FROM_MS, toMs: TO_MS };
-    const byQuarterHour = await readRollups(client, { ...range, byQuarterHour: true });
-    const total = await readRollups(client, { ...range, byQuarterHour: false });
-    const conversations = await readConversationSums(client, range);
+    const starts = [...new Set(rows.map(({ quarter_hour }) => Date.parse(`${quarter_hour}Z`)))];
+    const bounds = [FROM_MS, ...starts, ...starts.map((start) => start + QUARTER_HOUR_MS), TO_MS];
+    const quarterHours = [...new Set(bounds)].sort((a, b) => a - b);
+    const byQuarterHour = await readTypeCounts(client, { tenantId, bounds: quarterHours, byType: true });
+    const total = await readTypeCounts(client, { tenantId, bounds: [FROM_MS, TO_MS], byType: true });
+    const conversations = await readConversationSums(client, tenantId);
     await client.query('commit');
 
     const recounted: Record<string, Record<string, number | string>> = {};
     const rolledUp: Record<string, Record<string, number | string>> = {};
-    const names = Object.keys(byQuarterHour[0]?.counts ?? {});
-    for (const { quarterHourMs, augmentationType, counts, histogramOf } of [...byQuarterHour, ...total]) {
-      const [when, type] = [timeText(quarterHourMs), augmentationType ?? 'all'];
+    const counted = [
+      ...byQuarterHour.map((group) => ({ ...group, when: timeText(quarterHours[group.intervalIndex]!) })),
+      ...total.map((group) => ({ ...group, when: 'always' })),
+    ];
+    for (const { when, augmentationType, counts, histogramOf } of counted) {
+      const type = augmentationType ?? 'all';
       const group = rows.filter(
         (row) =>
           (when === 'always' || row.quarter_hour === when) &&
           (type === 'all' || row.augmentation_type.includes(type)),
       );
       rolledUp[`${when} ${type}`] = {
-        ...counts,
+        ...countsOf(counts),
         timeToAction: compareTimes(histogramOf('timeToAction'), sent(group, 'time_to_action')),
         craftingTime: compareTimes(histogramOf('craftingTime'), sent(group, 'crafting_time')),
         dwellTime: compareTimes(histogramOf('dwellTime'), sent(group, 'dwell_time')),
       };
     }
     for (const { conversationId, externalConversationId, counts } of conversations) {
-      const values = names.map((name, i) => [name, counts[i]!]);
-      rolledUp[`conversation ${conversationId}/${externalConversationId}`] = Object.fromEntries(values);
+      rolledUp[`conversation ${conversationId}/${externalConversationId}`] = { ...countsOf(counts) };
     }
 
-    const add = (key: string, group: readonly Row[], type?: string, times = {}) => {
+    const add = (key: string, group: readonly MessageRow[], type?: string, times = {}) => {
       if (group.length > 0) recounted[key] = { ...recount(group, type), ...times };
     };
     const ok = { timeToAction: 'ok', craftingTime: 'ok', dwellTime: 'ok' };
@@ -108,32 +116,53 @@ export async function countTwice(
   }
 }
 
-async function readRows(db: Queryable, tenantId: string): Promise<Row[]> {
-  const { rows } = await db.query<Row>(
+/** Resolves with a tenant's messages. */
+export async function readRows(db: Queryable, tenantId: string): Promise<MessageRow[]> {
+  const { rows } = await db.query<MessageRow>(
     `select to_char(date_bin('15 minutes', coalesce(timestamptz '1970-01-01 00:00Z' +
               make_interval(secs => div(occurred_at_ns, 1000000000)::float8), accepted_at),
-              timestamptz '2000-01-01 00:00Z') at time zone 'UTC', 'YYYY-MM-DD HH24:MI') as quarter_hour, *
+              timestamptz '2000-01-01 00:00Z') at time zone 'UTC', 'YYYY-MM-DD HH24:MI') as quarter_hour,
+            coalesce(div(occurred_at_ns, 1000000), floor(extract(epoch from accepted_at) * 1000)) as own_ms, *
        from message_sent where tenant_id = $1`,
     [tenantId],
   );
   return rows;
 }
 
-function timeText(ms: number | undefined): string {
-  return ms === undefined ? 'always' : new Date(ms).toISOString().slice(0, 16).replace('T', ' ');
+/** Resolves with the counts by conversation, in no order. */
+async function readConversationSums(db: Queryable, tenantId: string): Promise<ConversationSums[]> {
+  const sums = new Map<string, ConversationSums>();
+  const { rows } = await db.query<Omit<ConversationSums, 'counts'> & { counts: string[] }>(
+    `select conversation_id as "conversationId", external_conversation_id as "externalConversationId",
+            array[${COUNT_COLUMNS.join(', ')}]::text[] as counts
+       from message_sent_conversations where tenant_id = $1`,
+    [tenantId],
+  );
+  for (const { counts, ...id } of rows) addConversation(sums, { ...id, counts: counts.map(Number) });
+  const deltas = await db.query<{ conversations: Buffer }>(
+    'select conversations from message_sent_deltas where tenant_id = $1',
+    [tenantId],
+  );
+  for (const { conversations } of deltas.rows) addConversations(sums, conversations);
+  return [...sums.values()];
 }
 
-function conversationOf({ conversation_id, external_conversation_id }: Row): string {
+function timeText(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 16).replace('T', ' ');
+}
+
+function conversationOf({ conversation_id, external_conversation_id }: MessageRow): string {
   return `${conversation_id}/${external_conversation_id ?? ''}`;
 }
 
 /** Returns the values of a number in the rows in which it was sent. */
-function sent(rows: readonly Row[], name: (typeof NUMBERS)[number]): number[] {
+export function sent(rows: readonly MessageRow[], name: (typeof NUMBERS)[number]): number[] {
   const bit = NUMBERS.indexOf(name);
   return rows.filter(({ omitted }) => Math.floor(omitted / 2 ** bit) % 2 === 0).map((row) => row[name]);
 }
 
-function recount(rows: readonly Row[], type?: string): Record<string, number> {
+/** Returns the counts of messages, or of those of one augmentation type. */
+export function recount(rows: readonly MessageRow[], type?: string): Record<string, number> {
   const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
   const indexes = sent(rows, 'selected_suggestion_index');
   const used = rows.filter(
@@ -174,6 +203,7 @@ interface Quantiles {
   quantile(q: number): number | undefined;
 }
 
+/** Returns `ok`, or what differs from the exact quantiles by more than 2%. */
 function compareTimes(histogram: Quantiles, times: readonly number[]): string {
   if (histogram.count !== times.length) return `${histogram.count} times instead of ${times.length}`;
   const sorted = times.map((seconds) => Math.min(seconds, 1e6)).sort((a, b) => a - b);

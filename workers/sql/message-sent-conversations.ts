@@ -1,8 +1,8 @@
 import type { ConversationSums } from '../../shared/message-sent/delta.ts';
 import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
+import { addedCounts, countColumns } from './message-sent-blocks.ts';
 import type { DeltaGroup } from './message-sent-deltas.ts';
-import { addedCounts, countColumns } from './message-sent-rollups.ts';
 
 /**
  * Adds counts to the conversations of a quarter-hour (distinct). The caller is the only one who

@@ -1,3 +1,4 @@
+import { ALL_TYPES } from '../../shared/message-sent/counts.ts';
 import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
 import { withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
@@ -46,15 +47,21 @@ export interface DeltaGroup {
   readonly quarterHourMs: number;
 }
 
-/** Resolves with tenants and quarter-hours that have deltas, at most `rowsMax`, and their numbers. */
+/**
+ * Resolves with tenants and quarter-hours, at most `rowsMax`, that have deltas, or counts of workers
+ * of an earlier release, and with the numbers of deltas.
+ */
 export async function listDeltaGroups(
   db: Queryable,
   rowsMax: number,
 ): Promise<(DeltaGroup & { readonly deltas: number })[]> {
   const { rows } = await db.query<DeltaGroup & { readonly deltas: number }>(
-    `select tenant_id as "tenantId", ${epochMs('quarter_hour')} as "quarterHourMs", count(*)::integer as deltas
-       from message_sent_deltas group by tenant_id, quarter_hour limit $1`,
-    [rowsMax],
+    `select tenant_id as "tenantId", ${epochMs('quarter_hour')} as "quarterHourMs", sum(deltas)::integer as deltas
+       from (select tenant_id, quarter_hour, 1 as deltas from message_sent_deltas
+             union all
+             select tenant_id, quarter_hour, 0 from message_sent_rollups where augmentation_type = $2) as found
+      group by tenant_id, quarter_hour order by deltas desc limit $1`,
+    [rowsMax, ALL_TYPES],
   );
   return rows;
 }

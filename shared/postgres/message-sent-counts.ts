@@ -1,0 +1,125 @@
+import { coverWithBlocks } from '../message-sent/blocks.ts';
+import { ALL_TYPES, addCounts, COUNT_COLUMNS, type Counts } from '../message-sent/counts.ts';
+import { decodeHistogram, decodeRollups, TIMES, type TimeName } from '../message-sent/delta.ts';
+import type { Histogram } from '../message-sent/histogram.ts';
+import type { Queryable } from './pool.ts';
+
+/** What to sum, and over which messages of a tenant. */
+export interface CountRange {
+  readonly tenantId: string;
+  /** Where the intervals begin, then the end of the last one: sorted, at quarter-hours, in milliseconds. */
+  readonly bounds: readonly number[];
+  /** Whether also the counts of each augmentation type are read. Default: only those of all messages. */
+  readonly byType?: boolean;
+}
+
+/** The counts of one augmentation type in one interval. */
+export interface TypeCounts {
+  /** Number of the interval, from 0. */
+  readonly intervalIndex: number;
+  /** Undefined: all messages. */
+  readonly augmentationType: string | undefined;
+  readonly counts: Counts;
+  /** Returns the histogram of a time, which it decodes at each call. */
+  histogramOf(time: TimeName): Histogram;
+}
+
+interface Row {
+  readonly intervalIndex: number;
+  /** Null for a delta, which has all types. */
+  readonly type: string | null;
+  readonly counts: readonly string[];
+  readonly timeToAction: Buffer;
+  readonly craftingTime: Buffer;
+  readonly dwellTime: Buffer;
+  readonly delta: Buffer;
+}
+
+interface Sums {
+  readonly intervalIndex: number;
+  readonly type: string;
+  readonly counts: Counts;
+  readonly times: Buffer[][];
+}
+
+const SUMS = `array[${COUNT_COLUMNS.map((name) => `sum(${name})`).join(', ')}]::text[] as counts,
+  string_agg(time_to_action, '') as "timeToAction", string_agg(crafting_time, '') as "craftingTime",
+  string_agg(dwell_time, '') as "dwellTime"`;
+
+/**
+ * Resolves with the counts of MessageSent by augmentation type, in no order. Intervals without
+ * messages are not among them. One statement reads blocks and deltas, because between two statements
+ * a delta could be compacted.
+ */
+export async function readTypeCounts(db: Queryable, range: CountRange): Promise<TypeCounts[]> {
+  const { tenantId, bounds, byType = false } = range;
+  const blocks = coverWithBlocks(bounds);
+  const { rows } = await db.query<Row>(
+    `select width_bucket(b.starts_at, $2::timestamptz[]) - 1 as "intervalIndex", b.augmentation_type as type, ${SUMS},
+            null::bytea as delta
+       from unnest($3::smallint[], $4::timestamptz[], $5::timestamptz[]) as wanted (minutes, from_at, to_at)
+       join message_sent_blocks b on b.tenant_id = $1 and b.minutes = wanted.minutes
+        and b.starts_at >= wanted.from_at and b.starts_at < wanted.to_at and ($6 or b.augmentation_type = $7)
+      group by 1, 2
+      union all
+     select width_bucket(quarter_hour, $2::timestamptz[]) - 1, augmentation_type, ${SUMS}, null
+       from message_sent_rollups
+      where tenant_id = $1 and quarter_hour >= $8 and quarter_hour < $9 and ($6 or augmentation_type = $7)
+      group by 1, 2
+      union all
+     select width_bucket(quarter_hour, $2::timestamptz[]) - 1, null, null, null, null, null, rollups
+       from message_sent_deltas
+      where tenant_id = $1 and quarter_hour >= $8 and quarter_hour < $9`,
+    [
+      tenantId,
+      bounds.map(isoTime),
+      blocks.map(({ minutes }) => minutes),
+      blocks.map(({ fromMs }) => isoTime(fromMs)),
+      blocks.map(({ toMs }) => isoTime(toMs)),
+      byType,
+      ALL_TYPES,
+      new Date(bounds[0]!),
+      new Date(bounds.at(-1)!),
+    ],
+  );
+  return [...sumRows(rows, byType).values()].map(toTypeCounts);
+}
+
+export function isoTime(timeMs: number): string {
+  return new Date(timeMs).toISOString();
+}
+
+function sumRows(rows: readonly Row[], byType: boolean): Map<string, Sums> {
+  const all = new Map<string, Sums>();
+  const add = ({ intervalIndex }: Row, type: string, counts: readonly number[], times: readonly Buffer[]) => {
+    if (!byType && type !== ALL_TYPES) return;
+    const key = `${intervalIndex}/${type}`;
+    const sums = all.get(key);
+    if (!sums) {
+      all.set(key, {
+        intervalIndex,
+        type,
+        counts: [...counts],
+        times: times.map((histogram) => [histogram]),
+      });
+      return;
+    }
+    addCounts(sums.counts, counts);
+    for (const [i, histogram] of times.entries()) sums.times[i]!.push(histogram);
+  };
+  for (const row of rows) {
+    if (row.type === null) {
+      decodeRollups(row.delta, (type, { counts, times }) => add(row, type, counts, times));
+    } else add(row, row.type, row.counts.map(Number), [row.timeToAction, row.craftingTime, row.dwellTime]);
+  }
+  return all;
+}
+
+function toTypeCounts({ intervalIndex, type, counts, times }: Sums): TypeCounts {
+  return {
+    intervalIndex,
+    augmentationType: type === ALL_TYPES ? undefined : type,
+    counts,
+    histogramOf: (time) => decodeHistogram(Buffer.concat(times[TIMES.indexOf(time)]!)),
+  };
+}

@@ -1,0 +1,156 @@
+import { COUNT_NAMES, type Counts, countsOf, type MessageCounts } from '../message-sent/counts.ts';
+import { TIMES, type TimeName } from '../message-sent/delta.ts';
+import type { Histogram } from '../message-sent/histogram.ts';
+import { readTypeCounts } from '../postgres/message-sent-counts.ts';
+import type { Pool } from '../postgres/pool.ts';
+import { readUnstoredRecords } from '../postgres/unstored-records.ts';
+import { buildReport, largestFirst, type ReportResult, ratio } from './report.ts';
+import { groupsProblem, type ReportQuery } from './report-query.ts';
+
+/** The values by which messages are grouped. */
+export const MESSAGE_GROUPS = ['augmentationType'] as const;
+
+export type MessageGroupBy = (typeof MESSAGE_GROUPS)[number];
+
+/** The counts of messages that a report shows as they are. */
+export const REPORTED_COUNTS = COUNT_NAMES.slice(0, COUNT_NAMES.indexOf('withNumEdits')) as (
+  | 'messages'
+  | 'uses'
+  | 'edits'
+  | 'sentUnedited'
+  | 'suggestionsShown'
+  | 'suggestionsUsed'
+  | 'selectedFirst'
+  | 'selectedSecond'
+  | 'selectedThird'
+  | 'selectedLater'
+  | 'phrasesPresented'
+  | 'phrasesSelected'
+)[];
+
+/** A time of messages, in seconds. Numbers are null without messages that have it. */
+export interface TimeValues {
+  /** Messages in which it was sent. */
+  readonly messages: number;
+  readonly mean: number | null;
+  /** Quantiles with an error of at most 2%. Undefined: the group has no histograms. */
+  readonly p50?: number | null;
+  readonly p95?: number | null;
+  readonly p99?: number | null;
+}
+
+/** The values of a group of messages. A quotient is null if there is nothing to divide by. */
+export interface MessageValues extends Pick<MessageCounts, (typeof REPORTED_COUNTS)[number]> {
+  readonly rates: {
+    /** suggestionsUsed / suggestionsShown. */
+    readonly suggestionsUsed: number | null;
+    /** sentUnedited / suggestionsUsed. */
+    readonly sentUnedited: number | null;
+    /** selectedFirst / messages with an index. */
+    readonly selectedFirst: number | null;
+    /** phrasesSelected / phrasesPresented. */
+    readonly phrasesSelected: number | null;
+  };
+  /** Means of the messages in which the number was sent. */
+  readonly means: {
+    readonly edits: number | null;
+    readonly phrasesPresented: number | null;
+    readonly phrasesSelected: number | null;
+  };
+  readonly timeToAction: TimeValues;
+  readonly craftingTime: TimeValues;
+  readonly dwellTime: TimeValues;
+}
+
+const TIME_OF = 'occurredAt of the message, or the time at which it was accepted if it has none';
+
+/** Resolves with the report on a tenant's MessageSent events. */
+export async function reportMessageSent(
+  pool: Pool,
+  tenantId: string,
+  query: ReportQuery<MessageGroupBy>,
+): Promise<ReportResult<MessageValues>> {
+  const range = { tenantId, bounds: query.bounds };
+  const counted = await readTypeCounts(pool, { ...range, byType: query.groupBy === 'augmentationType' });
+  const sizes = new Map<string, number>();
+  for (const { augmentationType: type, counts } of counted) {
+    if (type !== undefined) sizes.set(type, (sizes.get(type) ?? 0) + counts[0]!);
+  }
+  const problem = groupsProblem(sizes.size, query);
+  if (problem) return { ok: false, details: [problem] };
+  const unstored = await readUnstoredRecords(pool, 'message-sent', range);
+  const found = counted.map(({ intervalIndex, augmentationType, counts, histogramOf }) => ({
+    intervalIndex,
+    group: augmentationType,
+    values: describeMessages(counts, histogramOf),
+  }));
+  const none = describeMessages([], () => undefined);
+  return {
+    ok: true,
+    report: buildReport(query, TIME_OF, { groups: largestFirst(sizes), found, unstored, none }),
+  };
+}
+
+/** Returns the values of a group. `histogramOf`: undefined if groups have no histograms. */
+function describeMessages(
+  values: Counts,
+  histogramOf: ((time: TimeName) => Histogram | undefined) | undefined,
+): MessageValues {
+  const counts = countsOf(values);
+  const { selectedFirst, selectedSecond, selectedThird, selectedLater } = counts;
+  const selected = selectedFirst + selectedSecond + selectedThird + selectedLater;
+  const times = TIMES.map((time) => [
+    time,
+    describeTime(counts, time, histogramOf && { of: histogramOf(time) }),
+  ]);
+  return {
+    ...(Object.fromEntries(REPORTED_COUNTS.map((name) => [name, counts[name]])) as Pick<
+      MessageCounts,
+      (typeof REPORTED_COUNTS)[number]
+    >),
+    rates: {
+      suggestionsUsed: ratio(counts.suggestionsUsed, counts.suggestionsShown),
+      sentUnedited: ratio(counts.sentUnedited, counts.suggestionsUsed),
+      selectedFirst: ratio(selectedFirst, selected),
+      phrasesSelected: ratio(counts.phrasesSelected, counts.phrasesPresented),
+    },
+    means: {
+      edits: ratio(counts.edits, counts.withNumEdits),
+      phrasesPresented: ratio(counts.phrasesPresented, counts.withPhrasesPresented),
+      phrasesSelected: ratio(counts.phrasesSelected, counts.withPhrasesSelected),
+    },
+    ...(Object.fromEntries(times) as Record<TimeName, TimeValues>),
+  };
+}
+
+/** The counts of a time: how many messages have it, and the sum in microseconds. */
+const TIME_COUNTS = {
+  timeToAction: ['withTimeToAction', 'timeToActionUs'],
+  craftingTime: ['withCraftingTime', 'craftingTimeUs'],
+  dwellTime: ['withDwellTime', 'dwellTimeUs'],
+} as const satisfies Record<TimeName, readonly (keyof MessageCounts)[]>;
+
+function describeTime(
+  counts: MessageCounts,
+  time: TimeName,
+  histogram: { readonly of: Histogram | undefined } | undefined,
+): TimeValues {
+  const [withTime, sumUs] = TIME_COUNTS[time];
+  const mean = ratio(counts[sumUs], counts[withTime]);
+  return {
+    messages: counts[withTime],
+    mean: mean === null ? null : mean / 1e6,
+    ...(histogram && {
+      p50: quantile(histogram.of, 0.5),
+      p95: quantile(histogram.of, 0.95),
+      p99: quantile(histogram.of, 0.99),
+    }),
+  };
+}
+
+const MICROSECOND_DIGITS = 6;
+
+function quantile(histogram: Histogram | undefined, q: number): number | null {
+  const seconds = histogram?.quantile(q);
+  return seconds === undefined ? null : Number(seconds.toFixed(MICROSECOND_DIGITS));
+}
