@@ -23,6 +23,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   events: async () => (await import('./commands/events.ts')).addEventsCommands,
   agents: async () => (await import('./commands/entities.ts')).addAgentsCommands,
   conversations: async () => (await import('./commands/entities.ts')).addConversationsCommands,
+  report: async () => (await import('./commands/report.ts')).addReportCommands,
   send: async () => (await import('./commands/send.ts')).addSendCommand,
   lag: async () => (await import('./commands/lag.ts')).addLagCommand,
   'dead-letters': async () => (await import('./commands/dead-letters.ts')).addDeadLettersCommands,

@@ -16,6 +16,7 @@ import { registerTopics, topicSpecs } from '../../shared/postgres/log-topics.ts'
 import { dayOf } from '../../shared/postgres/times.ts';
 import { parseWebhookSecret } from '../../shared/webhooks/secrets.ts';
 import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
+import { messageSent } from '../../workers/kinds/message-sent.ts';
 import { insertCredentials } from '../../workers/sql/credentials.ts';
 import { runSluice, startCommand } from '../support/command.ts';
 import { writeDataDir } from '../support/data-dir.ts';
@@ -608,7 +609,79 @@ describe('agents', () => {
   });
 });
 
+describe('report message-sent', () => {
+  it('prints counts by group and interval as a table, CSV and JSON', async () => {
+    const worker = await createWorkerBench(database.pool, messageSent, 'reported.');
+    const [acme] = await json('tenants list');
+    const append = (id: string, occurredAt: string, more: Record<string, number | string[]>) =>
+      worker.append(
+        { messageId: id, augmentationType: ['AUTOSUGGEST'], ...more, occurredAt },
+        { id, tenantId: acme.tenantId },
+      );
+    append('m-1', '2026-06-08T18:30:00Z', { dwellTime: 4, numEdits: 0 });
+    append('m-2', '2026-06-09T18:29:59Z', { dwellTime: 8, numEdits: 3 });
+    append('m-3', '2026-06-10T00:00:00Z', { augmentationType: ['FREEHAND'] });
+    append('m-4', '2026-06-10T00:00:00Z', { augmentationType: ['FREEHAND'], numEdits: 'invalid' as never });
+    const { consumer, close } = worker.startWorker();
+    await consumer.read(0);
+    await close();
+
+    const range = '--tenant acme --from 2026-06-09 --to 2026-06-11 --timezone Asia/Kolkata';
+    const report = await json(`report message-sent ${range} --interval day`);
+    expect(report).toMatchObject({
+      from: '2026-06-08T18:30:00Z',
+      to: '2026-06-10T18:30:00Z',
+      interval: 'day',
+    });
+    expect(report.intervals.map(({ all }: { all: { messages: number } }) => all.messages)).toEqual([2, 1]);
+
+    const table = await sluice(`report message-sent ${range} --interval day --group-by augmentationType`);
+    expect(table).toMatchObject({ code: 0, stderr: '' });
+    const cells = table.stdout.split('\n').map((line) => line.split('│').map((cell) => cell.trim()));
+    expect(cells.filter((row) => row.length > 1).map((row) => row.slice(1, 8))).toEqual([
+      ['day', 'augmentationType', 'messages', '', 'uses', 'suggestions used', 'unedited'],
+      ['2026-06-09', 'all', '2', '██████████', '2', '100%', '50%'],
+      ['2026-06-09', 'AUTOSUGGEST', '2', '██████████', '2', '100%', '50%'],
+      ['2026-06-10', 'all', '1', '█████', '1', '', ''],
+      ['2026-06-10', 'FREEHAND', '1', '█████', '1', '', ''],
+    ]);
+    expect(table.stdout).toContain('Times are in Asia/Kolkata: occurredAt of the message, or');
+
+    const wide = await sluice('report message-sent --tenant acme --from 2026-06-01 --to 2026-07-01');
+    expect(wide.stdout).toContain('│ 3        │ ██████████ │');
+    expect(wide.stdout).toContain(
+      'Not counted: open dead letters (1) and conflicts (0), see ./sluice dead-letters list --tenant acme --topic message-sent',
+    );
+
+    const { stdout } = await sluice(`report message-sent ${range} --group-by augmentationType --csv`);
+    const [head, all, ...groups] = stdout.trimEnd().split('\n');
+    expect(head).toMatch(/^from,to,group,messages,uses,edits,.*,dwellTime.p95,.*,deadLetters,conflicts$/);
+    expect(all).toMatch(/^2026-06-08T18:30:00Z,2026-06-10T18:30:00Z,,3,3,3,/);
+    expect(groups.map((line) => line.split(',').slice(2, 5))).toEqual([
+      ['AUTOSUGGEST', '2', '2'],
+      ['FREEHAND', '1', '1'],
+    ]);
+    const columns = new Set([head, all, ...groups].map((line) => line!.split(',').length));
+    expect([...columns]).toHaveLength(1);
+  });
+
+  it('counts the last 7 days by default', async () => {
+    const { from, to, intervals } = await json('report message-sent --tenant acme --interval day');
+    expect(Date.parse(to) - Date.parse(from)).toBe(7 * 86_400_000);
+    expect(Date.parse(to)).toBeGreaterThan(Date.now());
+    expect(intervals).toHaveLength(7);
+  });
+});
+
 it.each([
+  [
+    'report message-sent --tenant acme --from yesterday',
+    '--from must be a time with offset at a quarter-hour',
+  ],
+  ['report message-sent --tenant acme --from 2026-02-01 --to 2026-01-01', '--to must be after from'],
+  ['report message-sent --tenant acme --timezone Mars', '--timezone must be an IANA time zone'],
+  ['report message-sent --tenant acme --group-by agent', 'Allowed choices are augmentationType'],
+  ['report message-sent --tenant acme --csv --json', "option '--csv' cannot be used with option '--json'"],
   ['agents list', "required option '--tenant <name>' not specified"],
   ['agents list --tenant acme --email-address x', 'an e-mail address such as'],
   ['conversations list --tenant acme --platform FAX', 'must be one of SMS'],
@@ -648,6 +721,7 @@ it.each([
   'webhooks list --tenant nobody',
   'webhooks listen --port 0 --tenant nobody',
   'credentials reads --tenant nobody',
+  'report message-sent --tenant nobody',
 ])('exits with 1 and prints the next step for: %s', async (args) => {
   const { code, stdout, stderr } = await sluice(args);
   expect([code, stdout]).toEqual([1, '']);

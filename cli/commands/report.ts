@@ -1,0 +1,147 @@
+import { type Command, Option } from 'commander';
+import { AppError } from '../../shared/errors.ts';
+import { QUARTER_HOUR_MS } from '../../shared/message-sent/counts.ts';
+import type { Pool } from '../../shared/postgres/pool.ts';
+import { MESSAGE_GROUPS, reportMessageSent } from '../../shared/reports/message-sent-report.ts';
+import type { Report, ReportResult } from '../../shared/reports/report.ts';
+import { INTERVALS, type ReportQuery, readReportQuery } from '../../shared/reports/report-query.ts';
+import { localDate, timeZoneOf } from '../../shared/reports/time-zone.ts';
+import type { CommandContext } from '../context.ts';
+import { JSON_OPTION } from '../options.ts';
+import { MESSAGE_COLUMNS } from '../reports/columns.ts';
+import { csvOf } from '../reports/csv.ts';
+import { type ReportColumn, tableOf } from '../reports/table.ts';
+import { requireTenant } from '../tenant-lookup.ts';
+
+export function addReportCommands(program: Command, context: CommandContext): void {
+  const group = program.command('report').description('counts of stored events, as tables, CSV or JSON');
+  addReport(group, context, {
+    name: 'message-sent',
+    description: 'count MessageSent events, with rates and times in seconds',
+    kind: 'message-sent',
+    groups: MESSAGE_GROUPS,
+    columns: MESSAGE_COLUMNS,
+    report: reportMessageSent,
+    example: '--group-by augmentationType --from 2026-10-01 --to 2026-11-01',
+  });
+}
+
+interface ReportCommand<GroupBy extends string, Values> {
+  readonly name: string;
+  readonly description: string;
+  readonly kind: string;
+  readonly groups: readonly GroupBy[];
+  readonly columns: readonly ReportColumn<Values>[];
+  report(pool: Pool, tenantId: string, query: ReportQuery<GroupBy>): Promise<ReportResult<Values>>;
+  readonly example: string;
+}
+
+interface ReportOptions {
+  readonly tenant: string;
+  readonly from?: string;
+  readonly to?: string;
+  readonly groupBy?: string;
+  readonly interval: string;
+  readonly timezone: string;
+  readonly csv?: boolean;
+  readonly json?: boolean;
+}
+
+function addReport<GroupBy extends string, Values extends object>(
+  group: Command,
+  context: CommandContext,
+  definition: ReportCommand<GroupBy, Values>,
+): void {
+  const { name, description, groups, example } = definition;
+  group
+    .command(name)
+    .description(description)
+    .requiredOption('--tenant <name>', 'the tenant of the events')
+    .option('--from <time>', 'start: a date, or a time at a quarter-hour (default: 7 days before the end)')
+    .option('--to <time>', 'end, not part of the range (default: the end of today)')
+    .addOption(new Option('--group-by <groups>', 'also the values of each group').choices(groups))
+    .addOption(
+      new Option('--interval <interval>', 'what to count separately').choices(INTERVALS).default('total'),
+    )
+    .option('--timezone <name>', 'IANA time zone of dates, days and hours', 'UTC')
+    .addOption(new Option('--csv', 'print CSV with all values').conflicts('json'))
+    .option(...JSON_OPTION)
+    .addHelpText(
+      'after',
+      `\nThe time of an event is its occurredAt, or the time at which it was accepted if it has none.\n\nExample: ./sluice report ${name} --tenant acme ${example}`,
+    )
+    .action((options: ReportOptions, command: Command) => print(context, definition, options, command));
+}
+
+async function print<GroupBy extends string, Values extends object>(
+  context: CommandContext,
+  definition: ReportCommand<GroupBy, Values>,
+  options: ReportOptions,
+  command: Command,
+): Promise<void> {
+  const refuse = (details: readonly { readonly path: string; readonly message: string }[]): never => {
+    const problems = details.map(({ path, message }) => `${OPTIONS[path] ?? path} ${message}`);
+    return command.error(`error: ${problems.join('; ')}`, { exitCode: 2 });
+  };
+  const read = readReportQuery({ ...options, ...rangeOf(context, options) }, definition.groups);
+  if (!read.ok) return refuse(read.details);
+  const result = await context.withPool(async (pool) => {
+    const { tenantId } = await requireTenant(pool, options.tenant);
+    return await definition.report(pool, tenantId, read.query);
+  });
+  if (!result.ok) {
+    throw new AppError('REPORT_TOO_LARGE', result.details.map(({ message }) => message).join('; '));
+  }
+  const { report } = result;
+  if (options.json) return context.printJson(report);
+  if (options.csv) return context.printData(csvOf(report));
+  const { head, rows } = tableOf(report, read.query.zone, definition.columns);
+  context.printTable(head, rows);
+  context.print(...notes(report, definition, options.tenant));
+}
+
+/** The options by the names of the parameters in messages. */
+const OPTIONS: Readonly<Record<string, string>> = {
+  from: '--from',
+  to: '--to',
+  groupBy: '--group-by',
+  interval: '--interval',
+  timezone: '--timezone',
+};
+
+const DAY_MS = 86_400_000;
+const DAYS = 7;
+
+/** Returns the range; its default is the last days, today included. */
+function rangeOf(context: CommandContext, { from, to, timezone }: ReportOptions) {
+  const zone = timeZoneOf(timezone);
+  if (!zone || (from !== undefined && to !== undefined)) return { from, to };
+  const today = Date.parse(
+    localDate(zone, Math.floor(context.clock.nowMs() / QUARTER_HOUR_MS) * QUARTER_HOUR_MS),
+  );
+  const dateAfter = (days: number) => new Date(today + days * DAY_MS).toISOString().slice(0, 10);
+  if (to !== undefined) {
+    const end = Date.parse(to);
+    return Number.isNaN(end)
+      ? { from: to, to }
+      : { from: new Date(end - DAYS * DAY_MS).toISOString().slice(0, 10), to };
+  }
+  return { from: from ?? dateAfter(1 - DAYS), to: dateAfter(1) };
+}
+
+function notes<Values>(
+  { timezone, timeOf, intervals }: Report<Values>,
+  { kind }: Pick<ReportCommand<string, Values>, 'kind'>,
+  tenant: string,
+): string[] {
+  const sum = (name: 'deadLetters' | 'conflicts') => intervals.reduce((total, one) => total + one[name], 0);
+  const [deadLetters, conflicts] = [sum('deadLetters'), sum('conflicts')];
+  return [
+    `Times are in ${timezone}: ${timeOf}.`,
+    ...(deadLetters + conflicts === 0
+      ? []
+      : [
+          `Not counted: open dead letters (${deadLetters}) and conflicts (${conflicts}), see ./sluice dead-letters list --tenant ${tenant} --topic ${kind}`,
+        ]),
+  ];
+}

@@ -1,0 +1,31 @@
+import type { MessageValues, TimeValues } from '../../shared/reports/message-sent-report.ts';
+import type { ReportColumn } from './table.ts';
+
+export const MESSAGE_COLUMNS: readonly ReportColumn<MessageValues>[] = [
+  { head: 'messages', cell: ({ messages }) => String(messages) },
+  { head: 'uses', cell: ({ uses }) => String(uses) },
+  { head: 'suggestions used', cell: ({ rates }) => percent(rates.suggestionsUsed) },
+  { head: 'unedited', cell: ({ rates }) => percent(rates.sentUnedited) },
+  { head: 'edits', cell: ({ means }) => rounded(means.edits) },
+  { head: 'to action', cell: ({ timeToAction }) => seconds(timeToAction) },
+  { head: 'crafting', cell: ({ craftingTime }) => seconds(craftingTime) },
+  { head: 'dwell', cell: ({ dwellTime }) => seconds(dwellTime) },
+];
+
+/** Returns the median and the 95th percentile, or the mean where there are no quantiles. */
+function seconds({ mean, p50, p95 }: TimeValues): string {
+  if (mean === null) return '';
+  return p50 === undefined ? `mean ${rounded(mean)} s` : `${rounded(p50)}, p95 ${rounded(p95 ?? null)} s`;
+}
+
+function percent(share: number | null): string {
+  return share === null ? '' : `${rounded(share * 100)}%`;
+}
+
+const LARGE = 100;
+
+/** Returns a number with one digit after the point if it is small. */
+function rounded(value: number | null): string {
+  if (value === null) return '';
+  return value < LARGE ? String(Math.round(value * 10) / 10) : String(Math.round(value));
+}
