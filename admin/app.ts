@@ -23,6 +23,7 @@ import {
 } from './limits/policies.ts';
 import { inTenantSlot, TenantSlots } from './limits/tenant-slots.ts';
 import { adminDocument } from './openapi.ts';
+import { dataQualityOperation } from './operations/analytics/data-quality.ts';
 import { reportOperation } from './operations/analytics/report.ts';
 import { eraseCredentialsOperation } from './operations/credentials/erase.ts';
 import { listCredentialReadsOperation } from './operations/credentials/list-reads.ts';
@@ -137,6 +138,7 @@ function addAnalyticsRoutes(on: AddRoute, { pool }: AdminAppDeps, { before, inSl
   const allowed = before('analytics:read');
   const messages = inSlot(reportOperation(pool, MESSAGE_GROUPS, reportMessageSent));
   on('GET', '/admin/v1/analytics/message-sent', guarded(allowed, messages));
+  on('GET', '/admin/v1/analytics/data-quality', guarded(allowed, inSlot(dataQualityOperation(pool))));
 }
 
 function addCredentialRoutes(on: AddRoute, deps: AdminAppDeps, { before, inSlot }: Checks): void {

@@ -2,6 +2,10 @@ import type { JsonSchema } from '../shared/contracts/json-schema.ts';
 import { openApiDocument } from '../shared/openapi/document.ts';
 import { HEALTH_OPERATIONS, HEALTH_SCHEMA } from '../shared/openapi/health.ts';
 import type { Operations } from '../shared/openapi/operation.ts';
+import {
+  DATA_QUALITY_OPERATIONS,
+  DATA_QUALITY_SCHEMAS,
+} from './operations/analytics/data-quality-openapi.ts';
 import { ANALYTICS_OPERATIONS } from './operations/analytics/openapi.ts';
 import { ANALYTICS_SCHEMAS } from './operations/analytics/openapi-schemas.ts';
 import { CREDENTIALS_OPERATIONS, CREDENTIALS_SCHEMAS } from './operations/credentials/openapi.ts';
@@ -19,6 +23,7 @@ export const ADMIN_OPERATIONS: Operations = {
   ...EVENT_OPERATIONS,
   ...ENTITY_OPERATIONS,
   ...ANALYTICS_OPERATIONS,
+  ...DATA_QUALITY_OPERATIONS,
   ...CREDENTIALS_OPERATIONS,
   ...HEALTH_OPERATIONS,
 };
@@ -46,6 +51,7 @@ export function adminDocument(): JsonSchema {
       Event: EVENT_SCHEMA,
       ...ENTITY_SCHEMAS,
       ...ANALYTICS_SCHEMAS,
+      ...DATA_QUALITY_SCHEMAS,
       ...CREDENTIALS_SCHEMAS,
       Health: HEALTH_SCHEMA,
     },

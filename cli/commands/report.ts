@@ -12,6 +12,7 @@ import { MESSAGE_COLUMNS } from '../reports/columns.ts';
 import { csvOf } from '../reports/csv.ts';
 import { type ReportColumn, tableOf } from '../reports/table.ts';
 import { requireTenant } from '../tenant-lookup.ts';
+import { addDataQualityReport } from './report-data-quality.ts';
 
 export function addReportCommands(program: Command, context: CommandContext): void {
   const group = program.command('report').description('counts of stored events, as tables, CSV or JSON');
@@ -24,6 +25,7 @@ export function addReportCommands(program: Command, context: CommandContext): vo
     report: reportMessageSent,
     example: '--group-by augmentationType --from 2026-10-01 --to 2026-11-01',
   });
+  addDataQualityReport(group, context);
 }
 
 interface ReportCommand<GroupBy extends string, Values> {

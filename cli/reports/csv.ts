@@ -32,7 +32,8 @@ function flatten(values: object, prefix = ''): [string, unknown][] {
   );
 }
 
-function lineOf(cells: readonly unknown[]): string {
+/** Returns a line of CSV. */
+export function lineOf(cells: readonly unknown[]): string {
   return cells
     .map((cell) => String(cell ?? ''))
     .map((text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text))

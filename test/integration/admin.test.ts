@@ -466,3 +466,41 @@ test('a report counts the messages of the tenant', async () => {
   ]);
   expect(codeOf(await call('GET', `${path}&from=2026-06-10`, undefined, keys))).toEqual([400, '400-01']);
 });
+
+test('a report counts what is wrong with the records of the tenant', async () => {
+  const worker = await createWorkerBench(pool, messageSent, 'quality.');
+  const keys = await keyOf(worker.tenantId, ['analytics:read']);
+  worker.append({ messageId: 'm', augmentationType: ['AUTOSUGGEST'], conversationId: 'C' });
+  worker.append({ messageId: 'n', augmentationType: [], numEdits: 'many' });
+  const { consumer, close } = worker.startWorker();
+  await consumer.read(0);
+  await close();
+  const path = '/admin/v1/analytics/data-quality?from=2026-06-10&to=2026-06-12';
+  const { status, body } = await call('GET', `${path}&interval=day`, undefined, keys);
+  expect(status).toBe(200);
+  const nothing = { unknownMembers: [], rejected: [], duplicates: [], conflicts: [] };
+  const members = ['initialSuggestionsId', 'selectedSuggestionIndex'].map((name) => ({ name, records: 1 }));
+  expect(body).toEqual({
+    from: '2026-06-10',
+    to: '2026-06-12',
+    interval: 'day',
+    intervals: [
+      {
+        from: '2026-06-10',
+        to: '2026-06-11',
+        ...nothing,
+        gaps: [{ kind: 'message-sent', records: 1, members }],
+        deadLetters: [{ kind: 'message-sent', reason: 'invalid', records: 1 }],
+      },
+      { from: '2026-06-11', to: '2026-06-12', ...nothing, gaps: [], deadLetters: [] },
+    ],
+  });
+  expect((await call('GET', path, undefined, strangerHeaders)).body.intervals).toEqual([
+    { from: '2026-06-10', to: '2026-06-12', ...nothing, gaps: [], deadLetters: [] },
+  ]);
+  expect(codeOf(await call('GET', path))).toEqual([403, '403-01']);
+  const reversed = await call('GET', path.replace('06-12', '06-01'), undefined, keys);
+  expect(codeOf(reversed)).toEqual([422, '422-01']);
+  expect(reversed.body.error.details).toEqual([{ path: 'to', message: 'must be after from' }]);
+  expect(codeOf(await call('GET', `${path}&kind=agents`, undefined, keys))).toEqual([400, '400-01']);
+});

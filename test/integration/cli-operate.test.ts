@@ -7,11 +7,14 @@ import { writeKeyRingFile } from '../../cli/data-dir/key-ring-file.ts';
 import { webhookProblem } from '../../cli/webhooks/receiver.ts';
 import { writeTenantUsage } from '../../gateway/sql/tenant-usage.ts';
 import { startGateway } from '../../gateway/start.ts';
+import { QualityCounts } from '../../shared/data-quality/counts.ts';
 import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts';
 import { webhookSecretAad } from '../../shared/keyring/webhook-secret-aad.ts';
 import { createEmbeddedLog } from '../../shared/log/embedded/embedded-log.ts';
 import { createApiKey } from '../../shared/postgres/api-keys.ts';
+import { insertRows } from '../../shared/postgres/bulk-rows.ts';
 import { insertCredentialRead } from '../../shared/postgres/credential-reads.ts';
+import { deltaColumns } from '../../shared/postgres/data-quality-deltas.ts';
 import { registerTopics, topicSpecs } from '../../shared/postgres/log-topics.ts';
 import { dayOf } from '../../shared/postgres/times.ts';
 import { parseWebhookSecret } from '../../shared/webhooks/secrets.ts';
@@ -673,7 +676,62 @@ describe('report message-sent', () => {
   });
 });
 
+describe('report data-quality', () => {
+  it('prints counts as a table, CSV and JSON, and names the command for dead letters', async () => {
+    const [acme] = await json('tenants list');
+    const counts = new QualityCounts();
+    const at = Date.parse('2026-06-10T12:00:00Z');
+    const gap = { measure: 'gap', kind: 'message-sent' } as const;
+    counts.add(acme.tenantId, at, gap, 3);
+    counts.add(acme.tenantId, at, { ...gap, name: 'conversationId' }, 3);
+    counts.add(acme.tenantId, at, { measure: 'duplicate', kind: 'message-sent', code: 'worker' }, 2);
+    const conflict = { measure: 'dead-letter', kind: 'agent-metadata', code: 'conflict' } as const;
+    counts.add(acme.tenantId, at, conflict);
+    const rejected = { measure: 'rejected', kind: 'credentials', code: '422-01' } as const;
+    counts.add(acme.tenantId, at + 86_400_000, rejected);
+    counts.add(acme.tenantId, at + 86_400_000, { ...rejected, name: 'a,b' });
+    await insertRows(database.pool, 'data_quality_deltas', deltaColumns('test'), counts.take());
+
+    const range = '--tenant acme --from 2026-06-09 --to 2026-06-12';
+    const lines = [
+      ['gap', 'message-sent', '', '', '3'],
+      ['gap', 'message-sent', '', 'conversationId', '3'],
+      ['duplicate', 'message-sent', 'workers', '', '2'],
+      ['conflict', 'agent-metadata', 'workers', '', '1'],
+      ['rejected', 'credentials', '422-01', '', '1'],
+      ['rejected', 'credentials', '422-01', 'a,b', '1'],
+    ];
+    const { stdout } = await sluice(`report data-quality ${range} --interval day`);
+    const cells = stdout.split('\n').map((line) => line.split('│').map((cell) => cell.trim()));
+    expect(cells.filter((row) => row.length > 1).map((row) => row.slice(1, -1))).toEqual([
+      ['day', 'measure', 'kind', 'code', 'member', 'records'],
+      ...lines.map((line, i) => [i < 4 ? '2026-06-10' : '2026-06-11', ...line]),
+    ]);
+    expect(stdout).toContain('./sluice dead-letters list --tenant acme');
+    const csv = (await sluice(`report data-quality ${range} --csv`)).stdout.trimEnd().split('\n');
+    expect(csv[0]).toBe('measure,kind,code,member,records');
+    expect(csv).toContain('rejected,credentials,422-01,"a,b",1');
+    expect(csv).toHaveLength(7);
+    const report = await json(`report data-quality ${range}`);
+    expect(report).toMatchObject({ from: '2026-06-09', to: '2026-06-12', interval: 'total' });
+    expect(report.intervals).toHaveLength(1);
+  });
+
+  it('covers the last 7 days by default, and says that nothing is counted', async () => {
+    const { from, to } = await json('report data-quality --tenant acme');
+    expect(Date.parse(to) - Date.parse(from)).toBe(7 * 86_400_000);
+    expect(Date.parse(to)).toBeGreaterThan(Date.now());
+    expect(await sluice('report data-quality --tenant acme --to 2020-01-31')).toMatchObject({
+      code: 0,
+      stdout: 'Nothing is counted from 2020-01-24 until 2020-01-31 (not included).\n',
+    });
+  });
+});
+
 it.each([
+  ['report data-quality --tenant acme --from yesterday', '--from must be a day (UTC) such as 2026-01-31'],
+  ['report data-quality --tenant acme --from 2026-02-01 --to 2026-01-01', '--to must be after from'],
+  ['report data-quality --tenant acme --interval hour', 'Allowed choices are total, day'],
   [
     'report message-sent --tenant acme --from yesterday',
     '--from must be a time with offset at a quarter-hour',
@@ -722,6 +780,7 @@ it.each([
   'webhooks listen --port 0 --tenant nobody',
   'credentials reads --tenant nobody',
   'report message-sent --tenant nobody',
+  'report data-quality --tenant nobody',
 ])('exits with 1 and prints the next step for: %s', async (args) => {
   const { code, stdout, stderr } = await sluice(args);
   expect([code, stdout]).toEqual([1, '']);
