@@ -57,6 +57,7 @@ export function batchOperation(deps: WriteDeps, options: BatchOptions) {
   return async (c: HttpContext): Promise<Response> => {
     const scanned = c.get('scanned');
     const read = scanned ? undefined : readItems(c.get('body'));
+    if (read && read.unknown.length > 0) deps.quality.unknownMembers(c, kind, read.unknown);
     if (read?.ok === false) return fail(c, '422-01', read.details);
     const facts = requestFacts(c, deps.clock);
     const encode = (parsed: ParsedRecord) => {
@@ -79,19 +80,29 @@ export function batchOperation(deps: WriteDeps, options: BatchOptions) {
   };
 }
 
-/** Returns the unvalidated items of the body, or the details of a 422-01. */
-export function readItems(
-  body: JsonObject,
-):
+/** Unknown members of a body that are counted by name. */
+const BODY_NAMES_MAX = 20;
+
+type ReadItems = { readonly unknown: readonly string[] } & (
   | { readonly ok: true; readonly items: readonly JsonValue[] }
-  | { readonly ok: false; readonly details: ErrorDetail[] } {
+  | { readonly ok: false; readonly details: ErrorDetail[] }
+);
+
+/** Returns the unvalidated items of the body, or the details of a 422-01, and the names of unknown members. */
+export function readItems(body: JsonObject): ReadItems {
   const { items } = body;
-  const invalid = (message: string) => ({ ok: false as const, details: [{ path: 'items', message }] });
+  const others = Object.keys(body).filter((name) => name !== 'items');
+  const unknown = others.slice(0, BODY_NAMES_MAX).map((name) => `body.${name}`);
+  const invalid = (message: string) => ({
+    ok: false as const,
+    details: [{ path: 'items', message }],
+    unknown,
+  });
   if (items === undefined) return invalid('is required');
   if (!Array.isArray(items)) return invalid('must be an array');
   if (items.length === 0) return invalid('must have at least one entry');
   if (items.length > ITEMS_MAX) return invalid(`must have at most ${ITEMS_MAX} entries`);
-  return { ok: true, items };
+  return { ok: true, items, unknown };
 }
 
 function toItem(

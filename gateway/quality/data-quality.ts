@@ -4,6 +4,7 @@ import type { ErrorDetail, Refusal } from '../../shared/contracts/errors.ts';
 import type { Kind } from '../../shared/contracts/kinds.ts';
 import { BLANK_AGENT_ID } from '../../shared/contracts/results.ts';
 import {
+  type Measure,
   NAMES_MAX,
   OTHER_NAMES,
   type QualityCount,
@@ -84,10 +85,17 @@ export class DataQuality {
 
   /** Counts duplicates and conflicts among outcomes. */
   outcomes(tenantId: string, kind: Kind, outcomes: readonly Outcome[]): void {
+    let duplicates = 0;
+    let conflicts = 0;
     for (const outcome of outcomes) {
-      if (outcome === 'known') this.add(tenantId, { measure: 'duplicate', kind, code: 'gateway' }, []);
-      else if (outcome === 'conflict') this.add(tenantId, { measure: 'conflict', kind, code: 'gateway' }, []);
+      if (outcome === 'known') duplicates += 1;
+      else if (outcome === 'conflict') conflicts += 1;
     }
+    const nowMs = this.options.clock.nowMs();
+    const add = (measure: Measure, records: number) =>
+      this.counts.add(tenantId, nowMs, { measure, kind, code: 'gateway' }, records);
+    if (duplicates > 0) add('duplicate', duplicates);
+    if (conflicts > 0) add('conflict', conflicts);
   }
 
   /** Writes the counts that are not yet in the store. */

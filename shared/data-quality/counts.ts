@@ -35,18 +35,33 @@ export interface QualityCount extends Required<QualityItem> {
   readonly records: number;
 }
 
+const DAY_MS = 86_400_000;
+
 /** Counts that are collected before they are written. */
 export class QualityCounts {
   private readonly counts = new Map<string, { -readonly [Name in keyof QualityCount]: QualityCount[Name] }>();
 
+  /** The last day, since formatting one takes longer than the rest of `add`. */
+  private dayNumber = Number.NaN;
+  private dayText = '';
+
   /** Adds records that the gateway accepted or refused at a time. */
   add(tenantId: string, atMs: number, item: QualityItem, records = 1): void {
-    const day = new Date(atMs).toISOString().slice(0, 10);
+    const day = this.dayOf(atMs);
     const { measure, kind, code = '', name = '' } = item;
     const key = [tenantId, day, measure, kind, code, name].join('\n');
     const count = this.counts.get(key);
     if (count) count.records += records;
     else this.counts.set(key, { tenantId, day, measure, kind, code, name, records });
+  }
+
+  private dayOf(atMs: number): string {
+    const number = Math.floor(atMs / DAY_MS);
+    if (number !== this.dayNumber) {
+      this.dayNumber = number;
+      this.dayText = new Date(number * DAY_MS).toISOString().slice(0, 10);
+    }
+    return this.dayText;
   }
 
   isEmpty(): boolean {

@@ -53,7 +53,10 @@ describe('the counts of data quality', () => {
   it('are those of unknown members, by the names that all but credentials have', async () => {
     const { post, counts } = gatewayWithCounts();
     await post(MESSAGE, message('m1', { shiftId: TOKEN }));
-    await post(MESSAGES, { items: [message('m2', { shiftId: 1, team: null }), message('m3')] });
+    await post(MESSAGES, {
+      items: [message('m2', { shiftId: 1, team: null }), message('m3')],
+      source: TOKEN,
+    });
     const attributes = [
       { name: 'n', value: 'v', size: 1 },
       { name: 'n', value: 'v', size: 1 },
@@ -61,9 +64,10 @@ describe('the counts of data quality', () => {
     expect((await post(AGENTS, { items: [{ externalAgentID: 'a', attributes }] })).status).toBe(400);
     await post(AUTHENTICATE, { customerExternalId: 'c', token: TOKEN, [TOKEN]: TOKEN });
     expect(await counts()).toEqual({
-      '03-01 unknown-member message-sent': 2,
+      '03-01 unknown-member message-sent': 3,
       '03-01 unknown-member message-sent  shiftId': 2,
       '03-01 unknown-member message-sent  team': 1,
+      '03-01 unknown-member message-sent  body.source': 1,
       '03-01 unknown-member agent-metadata': 1,
       '03-01 unknown-member agent-metadata  externalAgentID': 1,
       '03-01 unknown-member agent-metadata  attributes[].size': 1,
