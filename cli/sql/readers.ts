@@ -18,6 +18,7 @@ export const ANALYTICS_VIEWS = [
   'automation_states',
   'credential_submissions',
   'dead_letters',
+  'data_quality',
 ] as const;
 
 /** Sessions of one reader at a time. The product needs the other connections of the server. */

@@ -124,6 +124,9 @@ async function fill(tenant: Tenant): Promise<void> {
     const row = { ...event, type, event_id: `e${offset}`, accepted_at: now, occurred_at_ns, ...POSITION };
     await insert('automation_events', { ...row, offset, reply_text: `reply of ${tenant}` });
   }
+  const count = { tenant_id, day: '2026-01-31', measure: 'gap', kind: 'message-sent', code: '', name: '' };
+  await insert('data_quality', { ...count, records: 2 });
+  await insert('data_quality_deltas', { ...count, source: 's', records: 3 });
   await insert('conversation_states', { ...event, state: 'transferredToAgent', ...order, ...READ });
   await insert('credentials', {
     tenant_id,
@@ -230,6 +233,12 @@ describe('views', () => {
     expect(await tenantsOf(everyone.client)).toEqual([ids.acme, ids.other].toSorted());
     const { rows } = await pool.query(`select distinct tenant_id from analytics.${view}`);
     expect(rows).toHaveLength(2);
+  });
+
+  it('have the sum of the counts of data quality, folded or not', async () => {
+    const query = "select records from data_quality where day = '2026-01-31'";
+    expect((await acme.client.query(query)).rows).toEqual([{ records: 5n }]);
+    expect((await everyone.client.query(query)).rows).toEqual([{ records: 5n }, { records: 5n }]);
   });
 
   it('show no content of credentials or dead letters', async () => {
