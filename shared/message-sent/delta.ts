@@ -53,14 +53,19 @@ export function decodeRollups(bytes: Buffer, add: (type: string, sums: TypeSums<
   }
 }
 
-/** Adds the conversations of a batch to sums by {@link conversationKey}. */
-export function addConversations(sums: Map<string, ConversationSums>, bytes: Buffer): void {
+/** Calls `add` for each message of a batch. */
+export function decodeConversations(bytes: Buffer, add: (message: ConversationSums) => void): void {
   const reader = new Reader(bytes);
   while (!reader.isAtEnd()) {
     const conversationId = reader.text();
     const externalConversationId = reader.text();
-    addConversation(sums, { conversationId, externalConversationId, counts: reader.counts() });
+    add({ conversationId, externalConversationId, counts: reader.counts() });
   }
+}
+
+/** Adds the conversations of a batch to sums by {@link conversationKey}. */
+export function addConversations(sums: Map<string, ConversationSums>, bytes: Buffer): void {
+  decodeConversations(bytes, (message) => addConversation(sums, message));
 }
 
 /** Adds the counts of a conversation to sums by {@link conversationKey}, which may keep the object. */

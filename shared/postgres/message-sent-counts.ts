@@ -89,6 +89,18 @@ export function isoTime(timeMs: number): string {
   return new Date(timeMs).toISOString();
 }
 
+/** Returns the number of the interval that contains a time; -1 if none does. */
+export function intervalIndexOf(bounds: readonly number[], timeMs: number): number {
+  if (timeMs < bounds[0]! || timeMs >= bounds.at(-1)!) return -1;
+  let [low, high] = [0, bounds.length - 1];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (bounds[middle]! <= timeMs) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
 function sumRows(rows: readonly Row[], byType: boolean): Map<string, Sums> {
   const all = new Map<string, Sums>();
   const add = ({ intervalIndex }: Row, type: string, counts: readonly number[], times: readonly Buffer[]) => {

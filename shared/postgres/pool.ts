@@ -178,6 +178,8 @@ export interface TransactionOptions {
    * false.
    */
   readonly prepare?: boolean;
+  /** Whether all statements see the same snapshot. Only for transactions that write nothing. */
+  readonly snapshot?: boolean;
 }
 
 /**
@@ -233,7 +235,9 @@ function timed(text: string, { answerTimeoutMs }: TransactionOptions): Statement
 function beginStatement(options: TransactionOptions = {}): string {
   const { idleTimeoutMs = IDLE_TIMEOUT_MS, lockTimeoutMs = 0, statementTimeoutMs } = options;
   return [
-    'begin isolation level read committed',
+    options.snapshot
+      ? 'begin isolation level repeatable read, read only'
+      : 'begin isolation level read committed',
     ...Object.entries({
       idle_in_transaction_session_timeout: Math.trunc(idleTimeoutMs),
       lock_timeout: Math.trunc(lockTimeoutMs),

@@ -1,16 +1,20 @@
 import { COUNT_NAMES, type Counts, countsOf, type MessageCounts } from '../message-sent/counts.ts';
 import { TIMES, type TimeName } from '../message-sent/delta.ts';
 import type { Histogram } from '../message-sent/histogram.ts';
-import { readTypeCounts } from '../postgres/message-sent-counts.ts';
-import type { Pool } from '../postgres/pool.ts';
+import { DIMENSIONS, type Dimension, readGroupCounts } from '../postgres/message-dimensions.ts';
+import { type CountRange, readTypeCounts } from '../postgres/message-sent-counts.ts';
+import { inTransaction, type Pool, type Queryable } from '../postgres/pool.ts';
 import { readUnstoredRecords } from '../postgres/unstored-records.ts';
-import { buildReport, largestFirst, type ReportResult, ratio } from './report.ts';
-import { groupsProblem, type ReportQuery } from './report-query.ts';
+import { buildReport, type GroupValues, largestFirst, type ReportResult, ratio } from './report.ts';
+import { groupsProblem, type ReportQuery, ROWS_MAX } from './report-query.ts';
 
 /** The values by which messages are grouped. */
-export const MESSAGE_GROUPS = ['augmentationType'] as const;
+export const MESSAGE_GROUPS: readonly MessageGroupBy[] = [
+  'augmentationType',
+  ...(Object.keys(DIMENSIONS) as Dimension[]),
+];
 
-export type MessageGroupBy = (typeof MESSAGE_GROUPS)[number];
+export type MessageGroupBy = 'augmentationType' | Dimension;
 
 /** The counts of messages that a report shows as they are. */
 export const REPORTED_COUNTS = COUNT_NAMES.slice(0, COUNT_NAMES.indexOf('withNumEdits')) as (
@@ -71,24 +75,77 @@ export async function reportMessageSent(
   query: ReportQuery<MessageGroupBy>,
 ): Promise<ReportResult<MessageValues>> {
   const range = { tenantId, bounds: query.bounds };
-  const counted = await readTypeCounts(pool, { ...range, byType: query.groupBy === 'augmentationType' });
-  const sizes = new Map<string, number>();
-  for (const { augmentationType: type, counts } of counted) {
-    if (type !== undefined) sizes.set(type, (sizes.get(type) ?? 0) + counts[0]!);
-  }
+  const { groupBy } = query;
+  const { found, sizes } =
+    groupBy === undefined || groupBy === 'augmentationType'
+      ? await readTypes(pool, { ...range, byType: groupBy !== undefined })
+      : await readDimension(pool, range, groupBy);
   const problem = groupsProblem(sizes.size, query);
   if (problem) return { ok: false, details: [problem] };
   const unstored = await readUnstoredRecords(pool, 'message-sent', range);
-  const found = counted.map(({ intervalIndex, augmentationType, counts, histogramOf }) => ({
-    intervalIndex,
-    group: augmentationType,
-    values: describeMessages(counts, histogramOf),
-  }));
-  const none = describeMessages([], () => undefined);
+  const none = describeMessages(
+    [],
+    groupBy === undefined || groupBy === 'augmentationType' ? NO_HISTOGRAMS : undefined,
+  );
   return {
     ok: true,
     report: buildReport(query, TIME_OF, { groups: largestFirst(sizes), found, unstored, none }),
   };
+}
+
+const NO_HISTOGRAMS = () => undefined;
+
+interface Found {
+  readonly found: readonly GroupValues<MessageValues>[];
+  /** Messages of each group. */
+  readonly sizes: ReadonlyMap<string, number>;
+}
+
+async function readTypes(db: Queryable, range: CountRange): Promise<Found> {
+  const counted = await readTypeCounts(db, range);
+  const groups = counted.map(({ augmentationType, ...counts }) => ({ ...counts, group: augmentationType }));
+  return {
+    sizes: sizesOf(groups),
+    found: groups.map(({ intervalIndex, group, counts, histogramOf }) => ({
+      intervalIndex,
+      group,
+      values: describeMessages(counts, histogramOf),
+    })),
+  };
+}
+
+interface CountedGroup {
+  readonly intervalIndex: number;
+  readonly group: string | undefined;
+  readonly counts: Counts;
+}
+
+/** Reads the groups and all messages in one snapshot, so that they agree. */
+async function readDimension(pool: Pool, range: CountRange, dimension: Dimension): Promise<Found> {
+  const groups = await inTransaction(
+    pool,
+    async (db): Promise<CountedGroup[]> => [
+      ...(await readGroupCounts(db, range, dimension, ROWS_MAX + 1)),
+      ...(await readTypeCounts(db, range)).map(({ intervalIndex, counts }) => ({
+        intervalIndex,
+        counts,
+        group: undefined,
+      })),
+    ],
+    { snapshot: true },
+  );
+  return {
+    sizes: sizesOf(groups),
+    found: groups.map(({ counts, ...group }) => ({ ...group, values: describeMessages(counts, undefined) })),
+  };
+}
+
+function sizesOf(groups: readonly Pick<CountedGroup, 'group' | 'counts'>[]): Map<string, number> {
+  const sizes = new Map<string, number>();
+  for (const { group, counts } of groups) {
+    if (group !== undefined) sizes.set(group, (sizes.get(group) ?? 0) + counts[0]!);
+  }
+  return sizes;
 }
 
 /** Returns the values of a group. `histogramOf`: undefined if groups have no histograms. */

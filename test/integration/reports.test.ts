@@ -1,4 +1,6 @@
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import type { JsonObject } from '../../shared/contracts/json.ts';
+import { COUNT_COLUMNS } from '../../shared/message-sent/counts.ts';
 import { TIMES } from '../../shared/message-sent/delta.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import {
@@ -9,10 +11,13 @@ import {
 } from '../../shared/reports/message-sent-report.ts';
 import { type ReportTexts, readReportQuery } from '../../shared/reports/report-query.ts';
 import { compactDeltas } from '../../workers/compact-deltas.ts';
+import { automationEvents } from '../../workers/kinds/automation-events.ts';
+import { conversationMetadata } from '../../workers/kinds/conversation-metadata.ts';
 import { createPartitionsAhead } from '../../workers/maintenance.ts';
 import { createMessageBench, type MessageBench, randomMessages, storeAll } from '../support/message-bench.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { type MessageRow, readRows, recount, sent } from '../support/recount.ts';
+import { createWorkerBench } from '../support/worker-bench.ts';
 
 const RUNNING = new AbortController().signal;
 const { oneOf } = randomMessages;
@@ -173,5 +178,238 @@ describe('the report on messages by augmentation type', () => {
     const range = { from: '2026-07-01', to: '2026-07-20' };
     expect((await report(b.tenantId, range)).intervals[0]!.all.messages).toBe(0);
     expect((await report(a.tenantId, range)).intervals[0]!.all.messages).toBeGreaterThan(10);
+  });
+});
+
+const COLUMN_OF = {
+  lobId: 'lob_id',
+  groupId: 'group_id',
+  campaign: 'campaign',
+  platform: 'platform',
+  deviceType: 'device_type',
+  companySegment: 'company_segment',
+} as const;
+
+type Dimension = keyof typeof COLUMN_OF;
+
+/** Resolves with the groups of each message, as the view of messages has its conversation. */
+async function groupsOfMessages(tenantId: string, dimension: Dimension): Promise<Map<string, Set<string>>> {
+  const { rows } = await pool.query<{ id: string; value: string | string[] | null }>(
+    `select message_id as id, ${COLUMN_OF[dimension]} as value from analytics.messages where tenant_id = $1`,
+    [tenantId],
+  );
+  return new Map(
+    rows.map(({ id, value }) => {
+      const values = [value ?? []].flat();
+      return [id, new Set(values.length > 0 ? values : ['unknown'])];
+    }),
+  );
+}
+
+/** Expects that a report by a dimension equals a recount of the view. Resolves with the groups' messages. */
+async function expectDimension(tenantId: string, groupBy: Dimension, texts: ReportTexts) {
+  const rows = await readRows(pool, tenantId);
+  const groupsOf = await groupsOfMessages(tenantId, groupBy);
+  const found = await report(tenantId, { ...texts, groupBy });
+  const messages: Record<string, number> = {};
+  for (const { from, to, all, groups } of found.intervals) {
+    const within = rows.filter(({ own_ms }) => own_ms >= Date.parse(from) && own_ms < Date.parse(to));
+    expect(all.messages).toBe(within.length);
+    const expected = new Set(within.flatMap(({ message_id }) => [...groupsOf.get(message_id)!]));
+    expect(
+      groups!
+        .filter((group) => group.messages > 0)
+        .map(({ group }) => group)
+        .sort(),
+    ).toEqual([...expected].sort());
+    for (const { group, ...values } of groups!) {
+      expectValues(
+        values,
+        within.filter(({ message_id }) => groupsOf.get(message_id)!.has(group)),
+      );
+      messages[group] = (messages[group] ?? 0) + values.messages;
+    }
+  }
+  return messages;
+}
+
+let dimensionTests = 0;
+
+/** Returns benches for the messages, events and metadata of one tenant. */
+async function createConversations() {
+  const b = await createMessageBench(pool);
+  const { tenantId } = b;
+  const prefix = `dimensions${++dimensionTests}.`;
+  const events = await createWorkerBench(pool, automationEvents, `${prefix}events.`);
+  const metadata = await createWorkerBench(pool, conversationMetadata, `${prefix}metadata.`);
+  let count = 0;
+  return {
+    ...b,
+    message(more: JsonObject) {
+      const id = `message-${++count}`;
+      const data = { messageId: id, augmentationType: ['FREEHAND'], dwellTime: count, ...more };
+      b.append(data, { id, partition: count % 3 });
+    },
+    event: (externalConversationId: string, conversationId: string) =>
+      events.append(
+        {
+          externalConversationId,
+          conversationId,
+          type: 'processingStart',
+          occurredAt: '2026-06-10T12:00:00Z',
+        },
+        { tenantId, entity: externalConversationId },
+      ),
+    conversation: (externalConversationId: string, more: JsonObject) =>
+      metadata.append({ externalConversationId, ...more }, { tenantId, entity: externalConversationId }),
+    async store() {
+      await storeAll(b);
+      for (const bench of [events, metadata]) {
+        const { consumer, close } = bench.startWorker();
+        await consumer.read(0);
+        await close();
+      }
+    },
+  };
+}
+
+const RANGE = { from: '2026-06-10', to: '2026-06-13' };
+
+describe('the report on messages by metadata of their conversation', () => {
+  it('finds the conversation by both ids, by pairs of other records, and by the same id', async () => {
+    const c = await createConversations();
+    const expectLobs = async (lobs: Record<string, number>) =>
+      expect(await expectDimension(c.tenantId, 'lobId', RANGE)).toEqual(lobs);
+    c.message({ conversationId: 'SENT', externalConversationId: 'chat-1' });
+    c.message({ externalConversationId: 'chat-1' });
+    // The pair is in another message, which is outside of the range.
+    c.message({ conversationId: 'SENT' });
+    c.message({ conversationId: 'ONCE' });
+    c.message({ conversationId: 'EVENT' });
+    c.message({ conversationId: 'EARLIER' });
+    c.message({ conversationId: 'EARLIEST' });
+    c.message({ conversationId: 'SAME' });
+    c.message({ conversationId: 'NOWHERE' });
+    c.message({});
+    await c.store();
+    await expectLobs({ unknown: 10 });
+    for (const chat of ['chat-1', 'chat-2', 'SAME', 'chat-4'])
+      c.conversation(chat, { lobId: `lob of ${chat}`.replaceAll(' ', '-') });
+    await c.store();
+    await expectLobs({ 'lob-of-chat-1': 3, 'lob-of-SAME': 1, unknown: 6 });
+    // A conversation has three ids, two of them in one batch.
+    c.event('chat-2', 'EARLIEST');
+    await c.store();
+    await expectLobs({ 'lob-of-chat-1': 3, 'lob-of-chat-2': 1, 'lob-of-SAME': 1, unknown: 5 });
+    c.event('chat-2', 'EARLIER');
+    c.event('chat-2', 'EVENT');
+    c.message({
+      conversationId: 'ONCE',
+      externalConversationId: 'chat-4',
+      occurredAt: '2026-06-09T12:00:00Z',
+    });
+    await c.store();
+    const found = {
+      'lob-of-chat-1': 3,
+      'lob-of-chat-2': 3,
+      'lob-of-chat-4': 1,
+      'lob-of-SAME': 1,
+      unknown: 2,
+    };
+    await expectLobs(found);
+    await compactDeltas({ pool }, RUNNING);
+    await expectLobs(found);
+    c.conversation('chat-2', { lobId: null });
+    await c.store();
+    await expectLobs({ 'lob-of-chat-1': 3, 'lob-of-chat-4': 1, 'lob-of-SAME': 1, unknown: 5 });
+    const types = await report(c.tenantId, { ...RANGE, groupBy: 'lobId' });
+    expect(types.intervals[0]!.all.dwellTime).not.toHaveProperty('p50');
+  });
+
+  it('equals a recount for each dimension, interval and time zone, compacted or not', async () => {
+    const c = await createConversations();
+    const segments = [['gold', 'north'], ['gold', 'gold'], [], null, ['south']];
+    for (let n = 0; n < 12; n++) {
+      c.conversation(`chat-${n}`, {
+        lobId: `lob-${n % 3}`,
+        groupId: `group-${n % 5}`,
+        campaign: n % 4 === 0 ? null : 'spring',
+        platform: oneOf(['WEB', 'IOS']),
+        deviceType: oneOf(['PHONE', 'DESKTOP']),
+        companySegment: segments[n % segments.length]!,
+      });
+      if (n % 2 === 0) c.event(`chat-${n}`, `C${n}`);
+    }
+    const append = (messages: number) => {
+      for (let i = 0; i < messages; i++) {
+        c.clock.ms += randomMessages.upTo(1_800_000);
+        const n = randomMessages.upTo(13);
+        const sent = randomMessages.chance(0.3) ? { externalConversationId: `chat-${n}` } : {};
+        c.message({ conversationId: `C${n}`, ...sent, numEdits: n, craftingTime: n / 7 });
+      }
+    };
+    append(120);
+    await c.store();
+    await compactDeltas({ pool }, RUNNING);
+    append(60);
+    await c.store();
+    const zones = ['UTC', 'Asia/Kolkata', 'Europe/Berlin', 'Australia/Lord_Howe'];
+    for (const dimension of Object.keys(COLUMN_OF) as Dimension[]) {
+      const texts = { from: '2026-06-10', to: '2026-06-20', timezone: oneOf(zones) };
+      const groups = await expectDimension(c.tenantId, dimension, { ...texts, interval: 'day' });
+      expect(Object.keys(groups).length).toBeGreaterThan(1);
+      expect(await expectDimension(c.tenantId, dimension, texts)).toEqual(groups);
+    }
+  });
+
+  it('equals a recount at any moment while messages are stored and deltas are compacted', async () => {
+    const c = await createConversations();
+    for (let n = 0; n < 4; n++) c.conversation(`chat-${n}`, { lobId: `lob-${n % 2}` });
+    await c.store();
+    for (let i = 0; i < 300; i++) {
+      c.clock.ms += 60_000;
+      const n = i % 5;
+      c.message({ conversationId: `C${n}`, ...(i === 150 + n && { externalConversationId: `chat-${n}` }) });
+    }
+    let stored = false;
+    const storing = c.store().finally(() => {
+      stored = true;
+    });
+    const compacting = (async () => {
+      while (!stored) await compactDeltas({ pool }, RUNNING);
+    })();
+    onTestFinished(() => compacting);
+    let total = 0;
+    while (!stored) {
+      const { intervals } = await report(c.tenantId, { ...RANGE, groupBy: 'lobId' });
+      const { all, groups } = intervals[0]!;
+      expect(groups!.reduce((sum, { messages }) => sum + messages, 0)).toBe(all.messages);
+      expect(all.messages).toBeGreaterThanOrEqual(total);
+      total = all.messages;
+    }
+    await Promise.all([storing, compacting]);
+    expect(await expectDimension(c.tenantId, 'lobId', RANGE)).toEqual({
+      'lob-0': 120,
+      'lob-1': 120,
+      unknown: 60,
+    });
+  });
+
+  it('is refused if there are more than 1000 groups', async () => {
+    const c = await createConversations();
+    await pool.query(
+      `insert into conversations (tenant_id, external_conversation_id, campaign, generation, "offset", read_generation,
+                                  read_partition, read_offset, updated_at)
+       select $1, 'chat-' || n, 'campaign-' || n, 1, n, 1, 0, n, $2 from generate_series(1, 1001) as n`,
+      [c.tenantId, new Date(c.clock.ms)],
+    );
+    await pool.query(
+      `insert into message_sent_conversations (tenant_id, quarter_hour, conversation_id, external_conversation_id, ${COUNT_COLUMNS.join(', ')})
+       select $1, $2, '', 'chat-' || n, ${COUNT_COLUMNS.map(() => 1).join(', ')} from generate_series(1, 1001) as n`,
+      [c.tenantId, new Date('2026-06-10T12:00:00Z')],
+    );
+    await expect(report(c.tenantId, { ...RANGE, groupBy: 'campaign' })).rejects.toThrow(
+      'the range has more than 1000 groups of campaign: choose a shorter range or another groupBy',
+    );
   });
 });

@@ -8,6 +8,7 @@ import type { Pool, Queryable } from '../../shared/postgres/pool.ts';
 export interface MessageRow {
   /** Its own time, to the millisecond. */
   readonly own_ms: number;
+  readonly message_id: string;
   readonly quarter_hour: string;
   readonly conversation_id: string;
   readonly external_conversation_id: string | null;

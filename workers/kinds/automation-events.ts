@@ -1,3 +1,4 @@
+import { compareText } from '../../shared/compare-text.ts';
 import type { AcceptedRecord } from '../../shared/contracts/event.ts';
 import { type JsonObject, RawJson } from '../../shared/contracts/json.ts';
 import type { WebhookType } from '../../shared/contracts/webhooks.ts';
@@ -7,7 +8,14 @@ import {
   insertAutomationEvents,
   readAutomationEvents,
 } from '../sql/automation-events.ts';
-import { lockConversationStates, upsertConversationStates } from '../sql/conversation-states.ts';
+import {
+  type ConversationState,
+  type LockedVersion,
+  lockConversationStates,
+  upsertConversationStates,
+} from '../sql/conversation-states.ts';
+import { addEarlierConversationIds, type EarlierConversationId } from '../sql/earlier-conversation-ids.ts';
+import { type EntityVersion, entityKey } from '../sql/entity-tables.ts';
 import type { WebhookEvent } from '../sql/webhook-events.ts';
 import { applyAutomationEvent } from './automation-state.ts';
 import { foldRecords } from './fold.ts';
@@ -34,16 +42,54 @@ export const automationEvents: RecordKind<SentEvent> = {
   read: readEvent,
   async write(db, records, { nowMs }) {
     await insertAutomationEvents(db, sortedByEntity(records).map(toPlaced), nowMs);
+    let before: LockedVersion[] = [];
     const versions = await foldRecords(records, {
       apply: applyAutomationEvent,
-      lock: (ids) => lockConversationStates(db, ids),
+      lock: async (ids) => {
+        before = await lockConversationStates(db, ids);
+        return before;
+      },
       history: (ids) => readAutomationEvents(db, ids),
       changeOf: ({ event }) => event,
     });
+    await addEarlierConversationIds(db, earlierIds(records, before, versions));
     await upsertConversationStates(db, versions, nowMs);
     return records.map(toWebhookEvent);
   },
 };
+
+type Version = EntityVersion<ConversationState>;
+
+/**
+ * Returns the ids in events and in previous states that the new states do not have. There are none,
+ * unless a conversation's id has changed.
+ */
+function earlierIds(
+  records: readonly ReadRecord<AutomationEventRow>[],
+  before: readonly LockedVersion[],
+  after: readonly Version[],
+): EarlierConversationId[] {
+  const current = new Map(after.map((version) => [entityKey(version), version.state.conversationId]));
+  const earlier = new Map<string, EarlierConversationId>();
+  const add = (id: EarlierConversationId) => {
+    if (current.get(entityKey(id)) === id.conversationId) return;
+    const key = `${entityKey(id)}\0${id.conversationId}`;
+    if ((earlier.get(key)?.reportedAtMs ?? 0) < id.reportedAtMs) earlier.set(key, id);
+  };
+  for (const { tenantId, entity, state, updatedAtMs } of before) {
+    add({ tenantId, entity, conversationId: state.conversationId, reportedAtMs: updatedAtMs });
+  }
+  for (const { event, row } of records) {
+    const { tenantId, entity, acceptedAtMs } = event;
+    add({ tenantId, entity, conversationId: row.conversationId, reportedAtMs: acceptedAtMs });
+  }
+  return [...earlier.values()].sort(
+    (a, b) =>
+      compareText(a.tenantId, b.tenantId) ||
+      compareText(a.conversationId, b.conversationId) ||
+      compareText(a.entity, b.entity),
+  );
+}
 
 interface SentEvent extends AutomationEventRow {
   readonly transferToSystem: JsonObject | undefined;
