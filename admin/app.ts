@@ -14,6 +14,7 @@ import type { RatePolicy } from '../shared/http/rates/policy.ts';
 import { referenceRoutes } from '../shared/http/reference.ts';
 import type { Logger } from '../shared/logging.ts';
 import { AGENTS, CONVERSATIONS } from '../shared/postgres/stored-entities.ts';
+import { AUTOMATION_GROUPS, reportAutomation } from '../shared/reports/automation-report.ts';
 import { MESSAGE_GROUPS, reportMessageSent } from '../shared/reports/message-sent-report.ts';
 import {
   ADMIN_REQUESTS_PER_SECOND,
@@ -138,6 +139,8 @@ function addAnalyticsRoutes(on: AddRoute, { pool }: AdminAppDeps, { before, inSl
   const allowed = before('analytics:read');
   const messages = inSlot(reportOperation(pool, MESSAGE_GROUPS, reportMessageSent));
   on('GET', '/admin/v1/analytics/message-sent', guarded(allowed, messages));
+  const automation = inSlot(reportOperation(pool, AUTOMATION_GROUPS, reportAutomation));
+  on('GET', '/admin/v1/analytics/automation', guarded(allowed, automation));
   on('GET', '/admin/v1/analytics/data-quality', guarded(allowed, inSlot(dataQualityOperation(pool))));
 }
 

@@ -2,13 +2,14 @@ import { type Command, Option } from 'commander';
 import { AppError } from '../../shared/errors.ts';
 import { QUARTER_HOUR_MS } from '../../shared/message-sent/counts.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
+import { AUTOMATION_GROUPS, reportAutomation } from '../../shared/reports/automation-report.ts';
 import { MESSAGE_GROUPS, reportMessageSent } from '../../shared/reports/message-sent-report.ts';
 import type { Report, ReportResult } from '../../shared/reports/report.ts';
 import { INTERVALS, type ReportQuery, readReportQuery } from '../../shared/reports/report-query.ts';
 import { localDate, timeZoneOf } from '../../shared/reports/time-zone.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';
-import { MESSAGE_COLUMNS } from '../reports/columns.ts';
+import { AUTOMATION_COLUMNS, MESSAGE_COLUMNS } from '../reports/columns.ts';
 import { csvOf } from '../reports/csv.ts';
 import { type ReportColumn, tableOf } from '../reports/table.ts';
 import { requireTenant } from '../tenant-lookup.ts';
@@ -24,6 +25,15 @@ export function addReportCommands(program: Command, context: CommandContext): vo
     columns: MESSAGE_COLUMNS,
     report: reportMessageSent,
     example: '--group-by augmentationType --from 2026-10-01 --to 2026-11-01',
+  });
+  addReport(group, context, {
+    name: 'automation',
+    description: 'count the events of the automated agent, with times in seconds',
+    kind: 'automation-events',
+    groups: AUTOMATION_GROUPS,
+    columns: AUTOMATION_COLUMNS,
+    report: reportAutomation,
+    example: '--interval day --timezone Europe/Berlin',
   });
   addDataQualityReport(group, context);
 }
@@ -70,7 +80,7 @@ function addReport<GroupBy extends string, Values extends object>(
     .option(...JSON_OPTION)
     .addHelpText(
       'after',
-      `\nThe time of an event is its occurredAt, or the time at which it was accepted if it has none.\n\nExample: ./sluice report ${name} --tenant acme ${example}`,
+      `\nThe time of an event is its occurredAt, or that of its acceptance if it has none.\n\nExample: ./sluice report ${name} --tenant acme ${example}`,
     )
     .action((options: ReportOptions, command: Command) => print(context, definition, options, command));
 }

@@ -1,3 +1,4 @@
+import type { AutomationValues } from '../../shared/reports/automation-report.ts';
 import type { MessageValues, TimeValues } from '../../shared/reports/message-sent-report.ts';
 import type { ReportColumn } from './table.ts';
 
@@ -12,8 +13,19 @@ export const MESSAGE_COLUMNS: readonly ReportColumn<MessageValues>[] = [
   { head: 'dwell', cell: ({ dwellTime }) => seconds(dwellTime) },
 ];
 
+export const AUTOMATION_COLUMNS: readonly ReportColumn<AutomationValues>[] = [
+  { head: 'conversations', cell: ({ conversations }) => String(conversations) },
+  { head: 'replies', cell: ({ replies }) => String(replies) },
+  { head: 'confirmations', cell: ({ confirmations }) => String(confirmations) },
+  { head: 'authentications', cell: ({ authentications }) => String(authentications) },
+  { head: 'to agent', cell: ({ transfersToAgent }) => String(transfersToAgent) },
+  { head: 'to system', cell: ({ transfersToSystem }) => String(transfersToSystem) },
+  { head: 'start to reply', cell: ({ timeToReply }) => seconds(timeToReply) },
+  { head: 'start to end', cell: ({ timeToEnd }) => seconds(timeToEnd) },
+];
+
 /** Returns the median and the 95th percentile, or the mean where there are no quantiles. */
-function seconds({ mean, p50, p95 }: TimeValues): string {
+function seconds({ mean, p50, p95 }: Pick<TimeValues, 'mean' | 'p50' | 'p95'>): string {
   if (mean === null) return '';
   return p50 === undefined ? `mean ${rounded(mean)} s` : `${rounded(p50)}, p95 ${rounded(p95 ?? null)} s`;
 }

@@ -89,6 +89,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   'readers list': { args: () => '', needs: database },
   'readers delete': { args: ({ readers }, n) => readers[n]!, needs: database },
   'report message-sent': { args: () => '--tenant acme --group-by augmentationType', needs: database },
+  'report automation': { args: () => '--tenant acme --interval day', needs: database },
   'report data-quality': { args: () => '--tenant acme --interval day', needs: database },
   'send agents': { args: () => '--sample 3', needs: gateway },
   'send conversations': { args: () => '--sample 3', needs: gateway },

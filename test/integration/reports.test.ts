@@ -1,8 +1,12 @@
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { JsonObject } from '../../shared/contracts/json.ts';
+import { writeTimestampNs } from '../../shared/contracts/timestamps.ts';
+import { AUTOMATION_EVENT_TYPES } from '../../shared/kinds/automation-events.ts';
 import { COUNT_COLUMNS } from '../../shared/message-sent/counts.ts';
 import { TIMES } from '../../shared/message-sent/delta.ts';
+import { AUTOMATION_COUNTS } from '../../shared/postgres/automation-counts.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
+import { AUTOMATION_GROUPS, reportAutomation } from '../../shared/reports/automation-report.ts';
 import {
   MESSAGE_GROUPS,
   type MessageValues,
@@ -411,5 +415,173 @@ describe('the report on messages by metadata of their conversation', () => {
     await expect(report(c.tenantId, { ...RANGE, groupBy: 'campaign' })).rejects.toThrow(
       'the range has more than 1000 groups of campaign: choose a shorter range or another groupBy',
     );
+  });
+});
+
+describe('the report on automation events', () => {
+  const SECOND_NS = 1_000_000_000n;
+
+  async function automation(tenantId: string, texts: ReportTexts) {
+    const read = readReportQuery(texts, AUTOMATION_GROUPS);
+    if (!read.ok) throw new Error(JSON.stringify(read.details));
+    const result = await reportAutomation(pool, tenantId, read.query);
+    if (!result.ok) throw new Error(JSON.stringify(result.details));
+    return result.report.intervals;
+  }
+
+  async function createEvents() {
+    const prefix = `automation${++dimensionTests}.`;
+    const b = await createWorkerBench(pool, automationEvents, `${prefix}events.`);
+    const metadata = await createWorkerBench(pool, conversationMetadata, `${prefix}metadata.`);
+    return {
+      ...b,
+      event(type: string, occurredAt: string, chat = 'chat-1') {
+        const reply = type === 'reply' ? { reply: { messageId: 'm', text: 't' } } : {};
+        const data = { externalConversationId: chat, conversationId: chat, type, occurredAt, ...reply };
+        b.append(data, { entity: chat });
+      },
+      conversation: (externalConversationId: string, more: JsonObject) =>
+        metadata.append(
+          { externalConversationId, ...more },
+          { tenantId: b.tenantId, entity: externalConversationId },
+        ),
+      async store() {
+        for (const bench of [b, metadata]) {
+          const { consumer, close } = bench.startWorker();
+          await consumer.read(0);
+          await close();
+        }
+      },
+    };
+  }
+
+  it('counts events and measures times by occurredAt, in the intervals of a time zone', async () => {
+    const b = await createEvents();
+    b.event('processingStart', '2026-06-09T18:29:50Z');
+    b.event('reply', '2026-06-09T18:29:59.999999999Z');
+    b.event('reply', '2026-06-09T18:30:10Z');
+    b.event('processingEnd', '2026-06-09T18:30:30Z');
+    b.event('processingStart', '2026-06-10T10:00:00Z');
+    b.event('authenticationRequired', '2026-06-10T10:00:01Z');
+    b.event('processingEnd', '2026-06-10T10:00:02.5Z');
+    b.event('confirmationRequired', '2026-06-10T10:00:03Z', 'chat-2');
+    b.event('transferToAgent', '2026-06-10T18:30:00Z', 'chat-2');
+    b.event('transferToSystem', '2026-06-10T18:29:59Z', 'chat-3');
+    // Its start is not known.
+    b.event('reply', '2026-06-10T12:00:00Z', 'chat-3');
+    await b.store();
+    const range = { from: '2026-06-10', to: '2026-06-11', timezone: 'Asia/Kolkata' };
+    const [day] = await automation(b.tenantId, range);
+    expect(day!.all).toEqual({
+      conversations: 3,
+      processingStarts: 1,
+      replies: 2,
+      processingEnds: 2,
+      confirmations: 1,
+      authentications: 1,
+      transfersToAgent: 0,
+      transfersToSystem: 1,
+      timeToReply: { events: 1, mean: 20, p50: 20, p95: 20, p99: 20 },
+      timeToEnd: {
+        events: 2,
+        mean: 21.25,
+        p50: 21.25,
+        p95: expect.closeTo(38.125),
+        p99: expect.closeTo(39.625),
+      },
+    });
+    const days = await automation(b.tenantId, {
+      ...range,
+      from: '2026-06-09',
+      to: '2026-06-13',
+      interval: 'day',
+    });
+    expect(days.map(({ all }) => [all.conversations, all.replies, all.transfersToAgent])).toEqual([
+      [1, 1, 0],
+      [3, 2, 0],
+      [1, 0, 1],
+      [0, 0, 0],
+    ]);
+    expect(days[0]!.all.timeToReply.mean).toBeCloseTo(9.999999999, 9);
+  });
+
+  it('groups events by the metadata of their conversation as it is now', async () => {
+    const b = await createEvents();
+    b.event('processingStart', '2026-06-10T10:00:00Z');
+    b.event('processingStart', '2026-06-10T10:00:00Z', 'chat-2');
+    b.event('reply', '2026-06-10T10:00:04Z', 'chat-2');
+    b.conversation('chat-2', { companySegment: ['gold', 'north', 'gold'], lobId: 'lob-1' });
+    await b.store();
+    const range = { from: '2026-06-10', to: '2026-06-11' };
+    const byGroup = async (groupBy: Dimension) => {
+      const [interval] = await automation(b.tenantId, { ...range, groupBy });
+      return interval!.groups!.map(({ group, conversations, replies, timeToReply }) => [
+        group,
+        conversations,
+        replies,
+        timeToReply.p99,
+      ]);
+    };
+    expect(await byGroup('companySegment')).toEqual([
+      ['gold', 1, 1, 4],
+      ['north', 1, 1, 4],
+      ['unknown', 1, 0, null],
+    ]);
+    b.conversation('chat-1', { lobId: 'lob-1' });
+    await b.store();
+    expect(await byGroup('lobId')).toEqual([['lob-1', 2, 1, 4]]);
+  });
+
+  it('equals a recount of random events', async () => {
+    const b = await createEvents();
+    const startNs = BigInt(Date.parse('2026-06-10T12:00:00Z')) * 1_000_000n;
+    const chats = [0, 1, 2, 3];
+    const atNs = new Map(chats.map((chat) => [chat, startNs]));
+    const events: { readonly chat: number; readonly type: string; readonly ns: bigint }[] = [];
+    for (let i = 0; i < 400; i++) {
+      const chat = oneOf(chats);
+      const ns = atNs.get(chat)! + BigInt(randomMessages.upTo(1_800)) * SECOND_NS;
+      atNs.set(chat, ns);
+      const type = oneOf(AUTOMATION_EVENT_TYPES);
+      events.push({ chat, type, ns });
+      b.event(type, writeTimestampNs(ns), `chat-${chat}`);
+    }
+    await b.store();
+    const intervals = await automation(b.tenantId, {
+      from: '2026-06-11T00:15:00Z',
+      to: '2026-06-13',
+      interval: 'hour',
+      timezone: 'Australia/Lord_Howe',
+    });
+    for (const { from, to, all } of intervals) {
+      const [fromNs, toNs] = [from, to].map((time) => BigInt(Date.parse(time)) * 1_000_000n) as [
+        bigint,
+        bigint,
+      ];
+      const within = events.filter(({ ns }) => ns >= fromNs && ns < toNs);
+      const times = (type: string) =>
+        within
+          .filter((event) => event.type === type)
+          .flatMap((event) => {
+            const before = events.slice(0, events.indexOf(event)).filter(({ chat }) => chat === event.chat);
+            const start = before.findLast((other) => other.type === 'processingStart');
+            return start ? [Number((event.ns - start.ns) / SECOND_NS)] : [];
+          });
+      expect(all.conversations).toBe(new Set(within.map(({ chat }) => chat)).size);
+      for (const [name, type] of Object.entries(AUTOMATION_COUNTS)) {
+        expect(all[name as keyof typeof AUTOMATION_COUNTS]).toBe(
+          within.filter((event) => event.type === type).length,
+        );
+      }
+      for (const [time, seconds] of [
+        [all.timeToReply, times('reply')],
+        [all.timeToEnd, times('processingEnd')],
+      ] as const) {
+        expect(time.events).toBe(seconds.length);
+        if (seconds.length > 0) {
+          expect(time.mean).toBeCloseTo(seconds.reduce((sum, value) => sum + value, 0) / seconds.length, 6);
+        }
+      }
+    }
   });
 });

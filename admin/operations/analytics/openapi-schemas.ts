@@ -1,9 +1,10 @@
 import type { JsonSchema } from '../../../shared/contracts/json-schema.ts';
 import { schemaRef } from '../../../shared/openapi/document.ts';
+import { AUTOMATION_COUNTS } from '../../../shared/postgres/automation-counts.ts';
 import { REPORTED_COUNTS } from '../../../shared/reports/message-sent-report.ts';
 import { INTERVALS } from '../../../shared/reports/report-query.ts';
 
-export const COUNT: JsonSchema = { type: 'integer', minimum: 0 };
+const COUNT: JsonSchema = { type: 'integer', minimum: 0 };
 /** Null if there is nothing to divide by. */
 const QUOTIENT: JsonSchema = { type: ['number', 'null'], minimum: 0 };
 const TIME: JsonSchema = { type: 'string', format: 'date-time' };
@@ -17,7 +18,7 @@ function objectOf(
 }
 
 /** Returns the schema of a time in seconds: its number of records, mean and quantiles. */
-export function timeValues(records: string): JsonSchema {
+function timeValues(records: string): JsonSchema {
   return objectOf({ [records]: COUNT, mean: QUOTIENT, p50: QUOTIENT, p95: QUOTIENT, p99: QUOTIENT }, [
     'p50',
     'p95',
@@ -88,7 +89,14 @@ const MESSAGE_VALUES: Readonly<Record<string, JsonSchema>> = {
   dwellTime: timeValues('messages'),
 };
 
-export const ANALYTICS_SCHEMAS: Readonly<Record<string, JsonSchema>> = reportSchemas(
-  'MessageSent',
-  MESSAGE_VALUES,
-);
+const AUTOMATION_VALUES: Readonly<Record<string, JsonSchema>> = {
+  conversations: { ...COUNT, description: 'Conversations with events in the interval.' },
+  ...Object.fromEntries(Object.keys(AUTOMATION_COUNTS).map((name) => [name, COUNT])),
+  timeToReply: timeValues('events'),
+  timeToEnd: timeValues('events'),
+};
+
+export const ANALYTICS_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
+  ...reportSchemas('MessageSent', MESSAGE_VALUES),
+  ...reportSchemas('Automation', AUTOMATION_VALUES),
+};

@@ -6,6 +6,7 @@ import type {
   OperationParameter,
   Operations,
 } from '../../../shared/openapi/operation.ts';
+import { AUTOMATION_GROUPS } from '../../../shared/reports/automation-report.ts';
 import { MESSAGE_GROUPS } from '../../../shared/reports/message-sent-report.ts';
 import { GROUPS_MAX, INTERVALS, ROWS_MAX } from '../../../shared/reports/report-query.ts';
 import { DATABASE_ERRORS } from '../common-errors.ts';
@@ -159,6 +160,52 @@ export const ANALYTICS_OPERATIONS: Operations = {
               conflicts: 0,
               all: NO_MESSAGES,
               groups: [],
+            },
+          ],
+        },
+      },
+    },
+  ),
+  'GET /admin/v1/analytics/automation': reportOperation(
+    {
+      operationId: 'report-automation',
+      summary: 'Count automation events',
+      description:
+        'Conversations, events by type, and the seconds from processingStart to each reply and to processingEnd. An event is in ' +
+        'the interval of its occurredAt; one that was accepted more than a day before it occurred is not counted. A time is measured ' +
+        'from the latest start before the event in the order of the log, at most a day earlier.',
+    },
+    AUTOMATION_GROUPS,
+    'AutomationReport',
+    {
+      none: {
+        summary: 'A range without events',
+        parameters: RANGE,
+        status: 200,
+        answer: {
+          from: RANGE.from,
+          to: '2020-02-01T00:00:00Z',
+          interval: 'total',
+          timezone: 'UTC',
+          timeOf: 'occurredAt of the event',
+          intervals: [
+            {
+              from: RANGE.from,
+              to: '2020-02-01T00:00:00Z',
+              deadLetters: 0,
+              conflicts: 0,
+              all: {
+                conversations: 0,
+                processingStarts: 0,
+                replies: 0,
+                processingEnds: 0,
+                confirmations: 0,
+                authentications: 0,
+                transfersToAgent: 0,
+                transfersToSystem: 0,
+                timeToReply: { events: 0, mean: null, p50: null, p95: null, p99: null },
+                timeToEnd: { events: 0, mean: null, p50: null, p95: null, p99: null },
+              },
             },
           ],
         },
