@@ -134,6 +134,12 @@ export function timeMs(text: string): number {
     : Number(ns / 1_000_000n);
 }
 
+/** Parses a date to the start of the UTC day in milliseconds since the epoch. */
+export function utcDay(text: string): number {
+  const ns = /^\d{4}-\d{2}-\d{2}$/.test(text) ? parseTimestampNs(`${text}T00:00:00Z`) : undefined;
+  return ns === undefined ? refuse('It must be a date such as 2026-01-31.') : Number(ns / 1_000_000n);
+}
+
 /** The latest time that a command accepts. */
 const TIME_MAX_MS = Date.parse('2262-01-01T00:00:00Z');
 

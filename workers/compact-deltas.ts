@@ -8,6 +8,7 @@ import {
   encodeHistogram,
   type TypeSums,
 } from '../shared/message-sent/delta.ts';
+import { lockCompaction, type MessageSentDelta } from '../shared/postgres/message-sent-deltas.ts';
 import { inTransaction, type Pool } from '../shared/postgres/pool.ts';
 import { classifyFault } from './consume/faults.ts';
 import {
@@ -20,13 +21,7 @@ import {
   takeEarlierRollups,
 } from './sql/message-sent-blocks.ts';
 import { addToConversations } from './sql/message-sent-conversations.ts';
-import {
-  type DeltaGroup,
-  listDeltaGroups,
-  lockCompaction,
-  type MessageSentDelta,
-  takeDeltas,
-} from './sql/message-sent-deltas.ts';
+import { type DeltaGroup, listDeltaGroups, takeDeltas } from './sql/message-sent-deltas.ts';
 
 /** The steps of the transaction that compacts deltas, in order; tests stop at each step. */
 export const COMPACTION_STEPS = [

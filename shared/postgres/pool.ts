@@ -178,7 +178,10 @@ export interface TransactionOptions {
    * false.
    */
   readonly prepare?: boolean;
-  /** Whether all statements see the same snapshot. Only for transactions that write nothing. */
+  /**
+   * Whether all statements see the same snapshot. A statement that changes a row which has changed
+   * since then fails with SQLSTATE 40001.
+   */
   readonly snapshot?: boolean;
 }
 
@@ -235,9 +238,7 @@ function timed(text: string, { answerTimeoutMs }: TransactionOptions): Statement
 function beginStatement(options: TransactionOptions = {}): string {
   const { idleTimeoutMs = IDLE_TIMEOUT_MS, lockTimeoutMs = 0, statementTimeoutMs } = options;
   return [
-    options.snapshot
-      ? 'begin isolation level repeatable read, read only'
-      : 'begin isolation level read committed',
+    options.snapshot ? 'begin isolation level repeatable read' : 'begin isolation level read committed',
     ...Object.entries({
       idle_in_transaction_session_timeout: Math.trunc(idleTimeoutMs),
       lock_timeout: Math.trunc(lockTimeoutMs),

@@ -5,6 +5,7 @@ export const SQLSTATE = {
   PROTOCOL_VIOLATION: '08P01',
   FEATURE_NOT_SUPPORTED: '0A000',
   UNIQUE_VIOLATION: '23505',
+  SERIALIZATION_FAILURE: '40001',
   /** Also reported if a partitioned table has no partition for the row. */
   CHECK_VIOLATION: '23514',
   READ_ONLY_SQL_TRANSACTION: '25006',

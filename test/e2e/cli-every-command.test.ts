@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { buildProgram } from '../../cli/program.ts';
+import { dayOf } from '../../shared/postgres/times.ts';
 import { type CommandResult, runSluice, startCommand } from '../support/command.ts';
 import { addDeadLetter } from '../support/dead-letters.ts';
 import { type Product, startOwnProduct } from '../support/product.ts';
@@ -35,6 +36,8 @@ interface Things {
   readonly readers: string[];
   readonly firstPosition: string;
 }
+
+const DAY_MS = 86_400_000;
 
 const NO_THINGS: Things = {
   endpointId: 'x',
@@ -91,6 +94,10 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   'report message-sent': { args: () => '--tenant acme --group-by augmentationType', needs: database },
   'report automation': { args: () => '--tenant acme --interval day', needs: database },
   'report data-quality': { args: () => '--tenant acme --interval day', needs: database },
+  'rollups rebuild': {
+    args: () => `--from ${dayOf(Date.now() + DAY_MS)} --to ${dayOf(Date.now() + 2 * DAY_MS)}`,
+    needs: database,
+  },
   'send agents': { args: () => '--sample 3', needs: gateway },
   'send conversations': { args: () => '--sample 3', needs: gateway },
   'send messages': { args: () => '--sample 3', needs: gateway },

@@ -1,7 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
+import { addEarlierIds, readMessages } from '../../cli/sql/message-recount.ts';
 import { listAttempts } from '../../cli/sql/webhooks.ts';
+import { readAutomationCounts } from '../../shared/postgres/automation-counts.ts';
 import { insertCredentialRead, listCredentialReads } from '../../shared/postgres/credential-reads.ts';
 import type { Statement as GivenStatement, Queryable } from '../../shared/postgres/pool.ts';
 import { ensureTimePartitions, TIME_PARTITIONED_TABLES } from '../../shared/postgres/time-partitions.ts';
@@ -92,6 +94,7 @@ const result = {
   dueAtMs: nowMs,
 };
 const queued = { ...id, ...delivery, attempts: 0 };
+const day = { tenantIds: ['tenant'], startMs: nowMs - WEEK_MS };
 const bounds = { fromMs: nowMs - WEEK_MS, toMs: nowMs };
 
 const OPERATIONS: Record<string, (db: Queryable) => Promise<unknown>> = {
@@ -141,6 +144,18 @@ const OPERATIONS: Record<string, (db: Queryable) => Promise<unknown>> = {
     expect(await backfillQueue(db, id, { ...bounds, nowMs, limit: 10 })).toEqual({ moved: 1, left: false });
   },
   findQueuedWeeks: (db) => findQueuedWeeks(db, id),
+  readMessages: async (db) => {
+    const select = {
+      query: async (text: string, values?: unknown[]) =>
+        text.startsWith('declare')
+          ? await db.query(text.slice(text.indexOf('select')), values)
+          : { rows: [], rowCount: 0 },
+    };
+    for await (const _ of readMessages(select as Queryable, day));
+  },
+  addEarlierIds: (db) => addEarlierIds(db, day),
+  readAutomationCounts: (db) =>
+    readAutomationCounts(db, { tenantId: 'tenant', bounds: [nowMs - 86_400_000, nowMs] }, 'lobId', 1),
 };
 
 test.each(Object.keys(OPERATIONS))('the plan of %s reads only the weeks that it needs', async (name) => {
@@ -187,6 +202,8 @@ const FILES: Record<string, string> = {
   'shared/postgres/webhook-attempts.ts': 'insertAttempts',
   'workers/webhooks/sql/queue.ts': 'leaseDeliveries',
   'cli/sql/webhooks.ts': 'listAttempts',
+  'cli/sql/message-recount.ts': 'readMessages, addEarlierIds',
+  'shared/postgres/automation-counts.ts': 'readAutomationCounts',
   // Only inserts, which the inserted rows route.
   'workers/sql/message-sent.ts': 'none',
   // Names the tables of agents and conversations. Statements insert, or read the history of an entity, which needs every week.
@@ -207,7 +224,7 @@ test('every statement on a table partitioned by time has its plan tested', () =>
   expect(found.filter((file) => !others.has(file)).sort()).toEqual(Object.keys(FILES).sort());
 });
 
-/** Files that name these tables only to create partitions, or name a view of that name. */
+/** Files that name these tables only to create or list partitions, or name a view of that name. */
 const NO_STATEMENTS = [
   'shared/postgres/time-partitions.ts',
   'workers/consume/retry-until-stored.ts',
@@ -217,5 +234,6 @@ const NO_STATEMENTS = [
   'workers/kinds/message-sent.ts',
   'workers/webhooks/start.ts',
   'cli/commands/webhooks-test.ts',
+  'cli/rollups/rebuild.ts',
   'cli/sql/readers.ts',
 ];

@@ -1,4 +1,7 @@
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { REBUILD_STEPS, type Rebuild, rebuildCounts } from '../../cli/rollups/rebuild.ts';
+import { sleep } from '../../shared/async.ts';
+import type { JsonObject } from '../../shared/contracts/json.ts';
 import { COUNT_COLUMNS, COUNT_NAMES, QUARTER_HOUR_MS } from '../../shared/message-sent/counts.ts';
 import { DeltaWriter } from '../../shared/message-sent/delta.ts';
 import { readTypeCounts } from '../../shared/postgres/message-sent-counts.ts';
@@ -6,7 +9,13 @@ import type { Pool } from '../../shared/postgres/pool.ts';
 import { COMPACTION_STEPS, compactDeltas } from '../../workers/compact-deltas.ts';
 import { BATCH_STEPS } from '../../workers/consume/store-batch.ts';
 import { foldDataQuality } from '../../workers/fold-data-quality.ts';
-import { createMessageBench, PARTITIONS, randomMessages, storeAll } from '../support/message-bench.ts';
+import {
+  createMessageBench,
+  type MessageBench,
+  PARTITIONS,
+  randomMessages,
+  storeAll,
+} from '../support/message-bench.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { DEATH } from '../support/worker-bench.ts';
 
@@ -184,4 +193,161 @@ it('counts of workers of an earlier release are read, and moved to blocks', asyn
   await b.expectRecount();
   const left = await pool.query('select from message_sent_rollups');
   expect([left.rowCount, await b.countDeltas()]).toEqual([0, 0]);
+});
+
+describe('a rebuild', () => {
+  const DAY_MS = 86_400_000;
+  const fromMs = Date.parse('2026-06-10T00:00:00Z');
+
+  function rebuild(b: MessageBench, more: Partial<Rebuild> = {}) {
+    const range = { fromMs, toMs: fromMs + 2 * DAY_MS };
+    const rest = { onDay: () => {}, isInterrupted: () => false, ...more };
+    return rebuildCounts({ pool, tenantIds: [b.tenantId], ...range, ...rest });
+  }
+
+  async function countsOf(b: MessageBench) {
+    const tables = ['message_sent_blocks', 'message_sent_conversations'].map((table) =>
+      pool.query(`select * from ${table} where tenant_id = $1 order by 1, 2, 3, 4`, [b.tenantId]),
+    );
+    return (await Promise.all(tables)).map(({ rows }) => rows);
+  }
+
+  it('replaces wrong counts by what they were', async () => {
+    const b = await createBench();
+    b.appendRandom(200);
+    await storeAll(b);
+    await compactDeltas({ pool }, RUNNING);
+    const before = await countsOf(b);
+    await pool.query('update message_sent_blocks set messages = messages + 1 where tenant_id = $1', [
+      b.tenantId,
+    ]);
+    await pool.query('delete from message_sent_conversations where tenant_id = $1 and edits > 1', [
+      b.tenantId,
+    ]);
+    let messages = 0;
+    const onDay = (counted: number) => {
+      messages += counted;
+    };
+    expect(await rebuild(b, { onDay })).toBe(2);
+    expect(await b.expectRecount()).toBe(messages);
+    await compactDeltas({ pool }, RUNNING);
+    expect(await countsOf(b)).toEqual(before);
+  });
+
+  it('leaves other days and tenants as they are', async () => {
+    const [b, other] = [await createBench(), await createBench()];
+    for (const bench of [b, other]) {
+      bench.appendRandom(60);
+      await storeAll(bench);
+    }
+    await compactDeltas({ pool }, RUNNING);
+    const wrong = 'update message_sent_blocks set messages = 7 where tenant_id = any ($1) and starts_at < $2';
+    await pool.query(wrong, [[b.tenantId, other.tenantId], new Date(fromMs + DAY_MS)]);
+    const [before] = await countsOf(other);
+    await rebuild(b, { fromMs: fromMs + DAY_MS });
+    await compactDeltas({ pool }, RUNNING);
+    expect((await countsOf(other))[0]).toEqual(before);
+    const [blocks] = await countsOf(b);
+    expect(
+      blocks!.filter(({ starts_at }) => starts_at < fromMs + DAY_MS).map(({ messages }) => messages),
+    ).toEqual(expect.arrayContaining([7n]));
+    await rebuild(b);
+    await b.expectRecount();
+  });
+
+  it.each(REBUILD_STEPS)('that ends at the step %s leaves a recount', async (step) => {
+    const b = await createBench();
+    b.appendRandom(60);
+    await storeAll(b);
+    await compactDeltas({ pool }, RUNNING);
+    b.appendRandom(20);
+    await storeAll(b);
+    const onStep = (at: string) => {
+      if (at === step) throw DEATH;
+    };
+    await expect(rebuild(b, { onStep })).rejects.toThrow(DEATH);
+    await b.expectRecount();
+    await rebuild(b);
+    await b.expectRecount();
+  });
+
+  it('leaves a recount at any moment while records are stored and deltas are compacted', async () => {
+    const b = await createBench();
+    b.appendRandom(500);
+    let stored = false;
+    const storing = storeAll(b).finally(() => {
+      stored = true;
+    });
+    let rebuilds = 0;
+    const others = Promise.all([
+      (async () => {
+        for (; !stored; await sleep(5)) await compactDeltas({ pool }, RUNNING);
+      })(),
+      (async () => {
+        for (; !stored || rebuilds < 2; rebuilds++) await rebuild(b);
+      })(),
+    ]);
+    onTestFinished(() => others.then(() => undefined));
+    while (!stored) await b.expectRecount();
+    await Promise.all([storing, others]);
+    expect(await b.expectRecount()).toBeGreaterThan(150);
+  });
+
+  it('waits for a compaction, and starts again if one has changed the counts since its snapshot', async () => {
+    await compactDeltas({ pool }, RUNNING);
+    const b = await createBench();
+    b.appendRandom(40);
+    await storeAll(b);
+    let rebuilding: Promise<number> | undefined;
+    const onStep = async (step: string) => {
+      if (step !== 'deltas-deleted' || rebuilding) return;
+      rebuilding = rebuild(b);
+      await sleep(50);
+    };
+    await compactDeltas({ pool, onStep }, RUNNING);
+    expect(await rebuilding).toBe(2);
+    await b.expectRecount();
+  });
+
+  it('counts events of earlier releases, and no number that may not have been sent', async () => {
+    const b = await createBench();
+    const append = (id: string, numbers: JsonObject) =>
+      b.append({ messageId: id, augmentationType: ['AUTOSUGGEST'], ...numbers }, { id });
+    append('zeros', { numEdits: 0, dwellTime: 0, craftingTime: 2 });
+    append('edits', { numEdits: 5, dwellTime: 3, selectedSuggestionIndex: 1 });
+    await storeAll(b);
+    await pool.query('update message_sent set omitted = null where tenant_id = $1', [b.tenantId]);
+    await pool.query('delete from message_sent_deltas where tenant_id = $1', [b.tenantId]);
+    await rebuild(b);
+    const [all] = await readTypeCounts(pool, { tenantId: b.tenantId, bounds: [fromMs, fromMs + 2 * DAY_MS] });
+    expect(Object.fromEntries(COUNT_NAMES.map((name, i) => [name, all!.counts[i]]))).toMatchObject({
+      messages: 2,
+      edits: 0,
+      withNumEdits: 0,
+      sentUnedited: 0,
+      selectedFirst: 1,
+      withDwellTime: 1,
+      dwellTimeUs: 3_000_000,
+      withCraftingTime: 1,
+      withTimeToAction: 0,
+    });
+  });
+
+  it('is refused if messages of the range are no longer stored', async () => {
+    const b = await createBench();
+    b.appendRandom(20);
+    await storeAll(b);
+    const gone = { fromMs: Date.parse('2026-06-05T00:00:00Z') };
+    await expect(rebuild(b, gone)).rejects.toMatchObject({
+      code: 'ROWS_GONE',
+      message: expect.stringMatching(
+        /^the messages of 2026-06-07 are no longer stored.*--from 2026-06-09 or later$/,
+      ),
+    });
+    await expect(rebuild(b, { fromMs: Date.parse('2026-06-08T00:00:00Z') })).rejects.toMatchObject({
+      code: 'ROWS_GONE',
+    });
+    expect(await rebuild(b, { fromMs: Date.parse('2026-06-09T00:00:00Z') })).toBe(3);
+    await b.expectRecount();
+  });
 });

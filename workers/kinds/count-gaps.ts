@@ -1,7 +1,7 @@
 import type { Envelope } from '../../shared/contracts/event.ts';
 import type { QualityCounts } from '../../shared/data-quality/counts.ts';
 import { type EncodedRow, textEnd, textOf, textStart } from '../../shared/postgres/encoded-rows.ts';
-import { MESSAGE_SENT_COLUMNS } from '../sql/message-sent.ts';
+import { MESSAGE_SENT_COLUMNS } from '../../shared/postgres/message-sent-columns.ts';
 import type { ReadRecord } from './record-kind.ts';
 
 const GAPS = MESSAGE_SENT_COLUMNS.findIndex(({ name }) => name === 'gaps');

@@ -6,18 +6,18 @@ import { EventScanner } from '../../shared/contracts/scan-event.ts';
 import { membersOf } from '../../shared/kinds/members.ts';
 import { messageSentSchema } from '../../shared/kinds/message-sent.ts';
 import { LARGE_FROM, runInSlices } from '../../shared/map-in-slices.ts';
+import { countMessages } from '../../shared/postgres/count-messages.ts';
 import { type EncodedRow, encodeRow, RowEncoder } from '../../shared/postgres/encoded-rows.ts';
-import { sortedByTenant } from '../sql/by-tenant.ts';
 import {
   defaultOf,
-  insertMessageSent,
   MESSAGE_SENT_COLUMNS,
   MESSAGE_SENT_MEMBERS,
   NUMBER_MEMBERS,
-} from '../sql/message-sent.ts';
-import { insertDeltas } from '../sql/message-sent-deltas.ts';
+} from '../../shared/postgres/message-sent-columns.ts';
+import { insertDeltas } from '../../shared/postgres/message-sent-deltas.ts';
+import { sortedByTenant } from '../sql/by-tenant.ts';
+import { insertMessageSent } from '../sql/message-sent.ts';
 import { countGaps } from './count-gaps.ts';
-import { countMessages } from './count-messages.ts';
 import { MemberScanner } from './member-scanner.ts';
 import { columnMember, textListMember } from './members.ts';
 import { DataError, type ReadRecord, type RecordKind } from './record-kind.ts';

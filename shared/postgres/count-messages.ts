@@ -5,9 +5,9 @@ import {
   type Counts,
   countedTime,
   QUARTER_HOUR_MS,
-} from '../../shared/message-sent/counts.ts';
-import { DeltaWriter, encodeBuckets, encodeRollups, type TypeSums } from '../../shared/message-sent/delta.ts';
-import { bucketOf } from '../../shared/message-sent/histogram.ts';
+} from '../message-sent/counts.ts';
+import { DeltaWriter, encodeBuckets, encodeRollups, type TypeSums } from '../message-sent/delta.ts';
+import { bucketOf } from '../message-sent/histogram.ts';
 import {
   doubleOf,
   type EncodedRow,
@@ -18,17 +18,23 @@ import {
   textEnd,
   textOf,
   textStart,
-} from '../../shared/postgres/encoded-rows.ts';
-import type { ReadAt } from '../sql/entity-tables.ts';
-import { MESSAGE_SENT_COLUMNS, NUMBER_MEMBERS } from '../sql/message-sent.ts';
-import type { MessageSentDelta } from '../sql/message-sent-deltas.ts';
-import type { ReadRecord } from './record-kind.ts';
+} from './encoded-rows.ts';
+import { MESSAGE_SENT_COLUMNS, NUMBER_MEMBERS } from './message-sent-columns.ts';
+import type { LogPosition, MessageSentDelta } from './message-sent-deltas.ts';
+
+/** A message with the values of MESSAGE_SENT_COLUMNS. */
+export interface CountedRecord {
+  readonly event: { readonly tenantId: string; readonly acceptedAtMs: number };
+  readonly row: EncodedRow;
+  /** A position that no other message has. */
+  readonly read: LogPosition;
+}
 
 /** The counts of one tenant's messages of one quarter-hour. */
 interface Group {
   readonly tenantId: string;
   readonly quarterHour: number;
-  readonly first: ReadAt;
+  readonly first: LogPosition;
   /** By the array literal of the augmentation types. */
   readonly lists: Map<string, ListSums>;
   readonly conversations: DeltaWriter;
@@ -49,7 +55,7 @@ const MESSAGES_PER_PAUSE = 16;
  * Counts messages (sorted by tenant) as MessageCounts in counts.ts defines it, pausing in between.
  */
 export function* countMessages(
-  records: readonly ReadRecord<EncodedRow>[],
+  records: readonly CountedRecord[],
 ): Generator<undefined, MessageSentDelta[], undefined> {
   const groups: Group[] = [];
   let ofTenant = new Map<number, Group>();
