@@ -325,6 +325,9 @@ describe('rows of each kind', () => {
         offset: 0n,
         request_id: 'request-1',
         stored_at: new Date(bench.clock.ms),
+        read_generation: null,
+        read_partition: null,
+        read_offset: null,
       },
       expect.objectContaining({
         message_id: 'm2',

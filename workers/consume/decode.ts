@@ -10,7 +10,7 @@ import { readFirstPosition } from '../../shared/contracts/first-position.ts';
 import { headerText } from '../../shared/log/headers.ts';
 import type { LogRecord } from '../../shared/log/log.ts';
 import { DataError, type ReadRecord, type RecordKind } from '../kinds/record-kind.ts';
-import type { ReadAt } from '../sql/entity-tables.ts';
+import type { ReadAt } from '../sql/read-positions.ts';
 
 /** The reason why a record becomes a dead letter. */
 export interface Rejection {

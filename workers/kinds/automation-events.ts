@@ -16,6 +16,7 @@ import {
 } from '../sql/conversation-states.ts';
 import { addEarlierConversationIds, type EarlierConversationId } from '../sql/earlier-conversation-ids.ts';
 import { type EntityVersion, entityKey } from '../sql/entity-tables.ts';
+import { lateReadOf } from '../sql/read-positions.ts';
 import type { WebhookEvent } from '../sql/webhook-events.ts';
 import { applyAutomationEvent } from './automation-state.ts';
 import { foldRecords } from './fold.ts';
@@ -124,13 +125,15 @@ function isEventType(type: string): type is AutomationEventType {
   return (AUTOMATION_EVENT_TYPES as readonly string[]).includes(type);
 }
 
-function toPlaced({ event, row, firstPosition }: ReadRecord<AutomationEventRow>) {
+function toPlaced(record: ReadRecord<AutomationEventRow>) {
+  const { event, row, firstPosition } = record;
   return {
     tenantId: event.tenantId,
     entity: event.entity,
     event: row,
     acceptedAtMs: event.acceptedAtMs,
     ...firstPosition,
+    lateRead: lateReadOf(record),
     requestId: event.requestId,
   };
 }

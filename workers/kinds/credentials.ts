@@ -4,6 +4,7 @@ import { findErasures, holdErasures } from '../../shared/postgres/credential-era
 import { withoutErasedCredentials } from '../../shared/postgres/dead-letter-credentials.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { type CredentialsRow, insertCredentials } from '../sql/credentials.ts';
+import { lateReadOf } from '../sql/read-positions.ts';
 import type { WebhookEvent } from '../sql/webhook-events.ts';
 import { requiredText, textMember } from './members.ts';
 import { DataError, type ReadRecord, type RecordKind } from './record-kind.ts';
@@ -56,11 +57,8 @@ function readCredentials(data: JsonObject): StoredCredentials {
   };
 }
 
-function toRow(
-  { event, row, firstPosition }: ReadRecord<StoredCredentials>,
-  ttlMs: number,
-  nowMs: number,
-): CredentialsRow {
+function toRow(record: ReadRecord<StoredCredentials>, ttlMs: number, nowMs: number): CredentialsRow {
+  const { event, row, firstPosition } = record;
   const expiresAtMs = event.acceptedAtMs + ttlMs;
   return {
     tenantId: event.tenantId,
@@ -73,6 +71,7 @@ function toRow(
     acceptedAtMs: event.acceptedAtMs,
     expiresAtMs,
     ...firstPosition,
+    lateRead: lateReadOf(record),
     requestId: event.requestId,
   };
 }

@@ -1,11 +1,6 @@
 import { compareText } from '../../shared/compare-text.ts';
-import {
-  type EntityId,
-  type EntityVersion,
-  entityKey,
-  indexById,
-  type OrderedAt,
-} from '../sql/entity-tables.ts';
+import { type EntityId, type EntityVersion, entityKey, indexById } from '../sql/entity-tables.ts';
+import type { OrderedAt } from '../sql/read-positions.ts';
 import { compareOrder, type ReadRecord } from './record-kind.ts';
 
 /**

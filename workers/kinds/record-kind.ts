@@ -8,7 +8,7 @@ import type { DeadLetter } from '../../shared/postgres/dead-letters.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { TimePartitionedTable } from '../../shared/postgres/time-partitions.ts';
 import { sortedByTenant } from '../sql/by-tenant.ts';
-import type { OrderedAt, ReadAt } from '../sql/entity-tables.ts';
+import type { OrderedAt, ReadAt } from '../sql/read-positions.ts';
 import type { WebhookEvent } from '../sql/webhook-events.ts';
 
 /** A decoded record, with its data in the form that the kind stores. */

@@ -3,6 +3,7 @@ import { withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { EntityId } from './entity-tables.ts';
 import { readInPages } from './read-in-pages.ts';
+import { lateReadColumns, type ReadAt } from './read-positions.ts';
 
 /** One automation event. Free-form objects are JSON text, byte for byte as they were sent. */
 export interface AutomationEventRow {
@@ -26,6 +27,8 @@ export interface PlacedAutomationEvent extends EntityId {
   readonly generation: number;
   readonly partition: number;
   readonly offset: bigint;
+  /** Where the event was read, if that is not its first position. */
+  readonly lateRead?: ReadAt | undefined;
   readonly requestId: string;
 }
 
@@ -58,6 +61,7 @@ export async function insertAutomationEvents(
     { name: 'transfer_variables', type: 'text', value: (row) => row.event.transferVariables },
     { name: 'transfer_task_name', type: 'text', value: (row) => row.event.transferTaskName },
     { name: 'request_id', type: 'text', value: (row) => row.requestId },
+    ...lateReadColumns(rows, (row) => row.lateRead),
     { name: 'stored_at', type: 'timestamptz', same: nowMs },
   ];
   await insertRows(withoutAnswer(db), 'automation_events', columns, rows);

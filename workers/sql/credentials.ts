@@ -1,6 +1,7 @@
 import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { byTenant } from './by-tenant.ts';
+import { lateReadColumns, type ReadAt } from './read-positions.ts';
 
 export interface CredentialsRow {
   readonly tenantId: string;
@@ -18,6 +19,8 @@ export interface CredentialsRow {
   readonly generation: number;
   readonly partition: number;
   readonly offset: bigint;
+  /** Where the submission was read, if that is not its first position. */
+  readonly lateRead?: ReadAt | undefined;
   readonly requestId: string;
 }
 
@@ -41,6 +44,7 @@ export async function insertCredentials(
     { name: 'partition', type: 'integer', value: (row) => row.partition },
     { name: 'offset', type: 'bigint', value: (row) => row.offset },
     { name: 'request_id', type: 'text', value: (row) => row.requestId },
+    ...lateReadColumns(rows, (row) => row.lateRead),
     { name: 'stored_at', type: 'timestamptz', same: nowMs },
   ];
   await insertRows(db, 'credentials', columns, rows);

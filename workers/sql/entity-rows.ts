@@ -5,13 +5,8 @@ import type { EntityTables } from '../../shared/postgres/entity-tables.ts';
 import { withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { byTenant } from './by-tenant.ts';
-import {
-  assignExcluded,
-  type EntityId,
-  type EntityPositions,
-  type OrderedAt,
-  positionColumns,
-} from './entity-tables.ts';
+import { assignExcluded, type EntityId, type EntityPositions, positionColumns } from './entity-tables.ts';
+import type { OrderedAt } from './read-positions.ts';
 
 /** Changes of an entity's current row. */
 export interface EntityChange extends EntityId, EntityPositions {

@@ -4,6 +4,7 @@ import type { EntityTables } from '../../shared/postgres/entity-tables.ts';
 import { withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { readInPages } from './read-in-pages.ts';
+import { lateReadColumns, lateReadOf, type OrderedAt, type ReadAt } from './read-positions.ts';
 
 export interface EntityId {
   readonly tenantId: string;
@@ -21,16 +22,6 @@ export function indexById<T extends EntityId>(rows: readonly T[]): Map<string, T
 }
 
 export type ColumnValue = string | number | bigint | readonly string[] | null;
-
-/** Position of a record in its entity's order. */
-export interface OrderedAt {
-  readonly generation: number;
-  readonly offset: bigint;
-}
-
-export interface ReadAt extends OrderedAt {
-  readonly partition: number;
-}
 
 /** The positions up to which an entity's records are in its current row. */
 export interface EntityPositions {
@@ -53,6 +44,7 @@ export interface PatchRow {
     readonly acceptedAtMs: number;
     readonly requestId: string;
   };
+  readonly read: ReadAt;
   readonly firstPosition: ReadAt;
   /** The values of the members, then the patch as JSON text. */
   readonly row: EncodedRow;
@@ -75,6 +67,7 @@ export async function insertPatches(
     { name: 'event_id', type: 'text', value: ({ event }) => event.id },
     { name: 'request_id', type: 'text', value: ({ event }) => event.requestId },
     { name: 'patch', type: 'json', encoded: ({ row }) => row, index: tables.members.length },
+    ...lateReadColumns(rows, lateReadOf),
     { name: 'stored_at', type: 'timestamptz', same: nowMs },
   ];
   await insertRows(withoutAnswer(db), tables.history, columns, rows);

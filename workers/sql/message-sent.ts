@@ -7,7 +7,7 @@ import {
 } from '../../shared/postgres/message-sent-columns.ts';
 import { withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
-import type { ReadAt } from './entity-tables.ts';
+import { lateReadColumns, lateReadOf, type ReadAt } from './read-positions.ts';
 
 export interface MessageSentRow {
   readonly event: {
@@ -17,6 +17,7 @@ export interface MessageSentRow {
     readonly acceptedAtMs: number;
     readonly requestId: string;
   };
+  readonly read: ReadAt;
   readonly firstPosition: ReadAt;
   /** The values of {@link MESSAGE_SENT_COLUMNS}. */
   readonly row: EncodedRow;
@@ -53,7 +54,11 @@ export async function insertMessageSent(
   await insertRows(
     withoutAnswer(db),
     'message_sent',
-    [...COLUMNS, { name: 'stored_at', type: 'timestamptz', same: nowMs }],
+    [
+      ...COLUMNS,
+      ...lateReadColumns(rows, lateReadOf),
+      { name: 'stored_at', type: 'timestamptz', same: nowMs },
+    ],
     rows,
   );
 }
