@@ -32,6 +32,7 @@ import { readCredentialsOperation } from './operations/credentials/read.ts';
 import { listEntitiesOperation } from './operations/entities/list.ts';
 import { showEntityOperation } from './operations/entities/show.ts';
 import { showEventOperation } from './operations/events/show.ts';
+import { exportOperation } from './operations/export/export.ts';
 import { requireCurrentSecret } from './operations/keys/callers-key.ts';
 import { createKeyOperation } from './operations/keys/create.ts';
 import { listKeysOperation, showKeyOperation } from './operations/keys/list.ts';
@@ -45,6 +46,8 @@ import { refuseQuery } from './request/query.ts';
 export interface AdminAppDeps extends CreateWebhookDeps {
   readonly keys: KeyCache;
   readonly health: Health;
+  /** Prefix of the names of topics. */
+  readonly topicPrefix: string;
   readonly logger: Logger;
   /** Maximum requests per second of one tenant for one scope. Default 100. */
   readonly requestsPerSecond?: number;
@@ -94,6 +97,8 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
   on('GET', '/admin/v1/events/:id', guarded(checks.before('events:read'), showEvent));
   addEntityRoutes(on, deps, checks);
   addAnalyticsRoutes(on, deps, checks);
+  const readExport = checks.inSlot(exportOperation(pool, deps.topicPrefix));
+  on('GET', '/admin/v1/export/:kind', guarded(checks.before('records:read'), readExport));
   addCredentialRoutes(on, deps, checks);
   return app;
 }

@@ -12,6 +12,7 @@ import { CREDENTIALS_OPERATIONS, CREDENTIALS_SCHEMAS } from './operations/creden
 import { ENTITY_OPERATIONS } from './operations/entities/openapi.ts';
 import { ENTITY_SCHEMAS } from './operations/entities/openapi-schemas.ts';
 import { EVENT_OPERATIONS, EVENT_SCHEMA } from './operations/events/openapi.ts';
+import { EXPORT_OPERATIONS } from './operations/export/openapi.ts';
 import { KEY_OPERATIONS } from './operations/keys/openapi.ts';
 import { KEY_SCHEMAS } from './operations/keys/openapi-schemas.ts';
 import { WEBHOOK_OPERATIONS, WEBHOOK_SCHEMAS } from './operations/webhooks/openapi.ts';
@@ -24,6 +25,7 @@ export const ADMIN_OPERATIONS: Operations = {
   ...ENTITY_OPERATIONS,
   ...ANALYTICS_OPERATIONS,
   ...DATA_QUALITY_OPERATIONS,
+  ...EXPORT_OPERATIONS,
   ...CREDENTIALS_OPERATIONS,
   ...HEALTH_OPERATIONS,
 };
@@ -41,6 +43,7 @@ export function adminDocument(): JsonSchema {
       events: 'The status of records.',
       entities: 'Agents and conversations as they are stored.',
       analytics: 'Reports on stored events.',
+      export: 'All stored records, for jobs that copy them.',
       credentials: "Customers' credentials, for the automated agent.",
       health: 'For orchestrators.',
     },

@@ -33,6 +33,7 @@ async function main(): Promise<void> {
     nextId: createUlidGenerator(systemClock),
     logger,
     allow,
+    topicPrefix: config.SLUICE_TOPIC_PREFIX,
     endpointsMax: config.SLUICE_WEBHOOK_ENDPOINTS_MAX,
     host: config.ADMIN_HOST,
     port: config.ADMIN_PORT,

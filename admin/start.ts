@@ -19,6 +19,8 @@ export interface AdminOptions {
   readonly logger: Logger;
   /** Addresses that endpoints may have in addition to public https ones. */
   readonly allow: readonly AllowRule[];
+  /** Prefix of the names of topics. */
+  readonly topicPrefix: string;
   /** Maximum webhook endpoints of a tenant. */
   readonly endpointsMax: number;
   readonly host: string;

@@ -137,7 +137,7 @@ export const kafka = {
   SLUICE_TOPIC_PREFIX: {
     allowed: prefix.allowed,
     schema: prefix.schema.default('sluice.'),
-    usedBy: ['embedded', ...KAFKA_USERS],
+    usedBy: ['embedded', ...KAFKA_USERS, 'admin'],
     meaning: 'Prefix of the names of topics and consumer groups.',
     example: 'sluice.',
   },

@@ -201,11 +201,14 @@ function response(operation: OperationDescription, status: number, code: ErrorCo
   return {
     description: [answer?.description, meaning].filter(Boolean).join(' Or: '),
     ...(headers.length > 0 && {
-      headers: Object.fromEntries(headers.map((name) => [name, { $ref: `#/components/headers/${name}` }])),
+      headers: {
+        ...Object.fromEntries(headers.map((name) => [name, { $ref: `#/components/headers/${name}` }])),
+        ...answer?.headers,
+      },
     }),
     ...(schemas.length > 0 && {
       content: {
-        [JSON_TYPE]: {
+        [answer?.mediaType ?? JSON_TYPE]: {
           schema: schemas.length === 1 ? schemas[0] : { anyOf: schemas },
           examples: Object.fromEntries(named),
         },

@@ -23,8 +23,12 @@ export interface OperationParameter {
 
 export interface OperationAnswer {
   readonly description: string;
-  /** The schema of the request's body; undefined: no body. */
+  /** The schema of the body; undefined: no body. */
   readonly schema?: JsonSchema;
+  /** The media type of the body. Default: JSON. */
+  readonly mediaType?: string;
+  /** Headers in addition to those of every answer, by name. */
+  readonly headers?: Readonly<Record<string, JsonSchema>>;
   readonly links?: Readonly<Record<string, JsonSchema>>;
 }
 

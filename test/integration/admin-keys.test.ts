@@ -32,6 +32,7 @@ const start = (itsPool: Pool, more: { readonly keysPerDayMax?: number } = {}) =>
     nextId: bench.nextId,
     logger,
     allow: [],
+    topicPrefix: 'sluice.',
     endpointsMax: 20,
     host: '127.0.0.1',
     port: 0,

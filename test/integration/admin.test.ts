@@ -30,6 +30,7 @@ beforeAll(async () => {
     nextId: bench.nextId,
     logger: pino({ level: 'trace' }, { write: (line: string) => lines.push(line) }),
     allow: parseAllowRules('127.0.0.0/8'),
+    topicPrefix: 'sluice.',
     endpointsMax: 20,
     host: '127.0.0.1',
     port: 0,

@@ -28,6 +28,7 @@ beforeAll(async () => {
     nextId,
     logger: pino({ level: 'trace' }, { write: (line: string) => lines.push(line) }),
     allow: [],
+    topicPrefix: 'sluice.',
     endpointsMax: 20,
     host: '127.0.0.1',
     port: 0,

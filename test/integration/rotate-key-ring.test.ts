@@ -34,6 +34,7 @@ const shared = {
   nextId,
   logger,
   allow,
+  topicPrefix: 'sluice.',
   endpointsMax: 20,
   host: '127.0.0.1',
   port: 0,

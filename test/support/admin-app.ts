@@ -35,6 +35,7 @@ export function createAdminTestApp(scopes: string[], more: Partial<ApiKey> = {})
     clock,
     nextId: createUlidGenerator(clock),
     allow: [],
+    topicPrefix: 'sluice.',
     endpointsMax: 20,
   });
 }

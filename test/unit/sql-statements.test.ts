@@ -170,6 +170,7 @@ const EXCEPTIONS: readonly {
       ['workers/sql/event-keys.ts', 'where expires_at <= $1', 'finds what to sweep, per tenant'],
       ['workers/sql/message-sent-deltas.ts', 'group by tenant_id', 'finds what to compact, per tenant'],
       ['workers/sql/event-keys.ts', 'with sent as (§)', 'inserts rows of given tenants and returns theirs'],
+      ['shared/postgres/export-page.ts', 'limit 1', 'finds the next position with a row, of any tenant'],
       ['workers/webhooks/sql/backfill-queue.ts', 'select distinct', 'finds the endpoints of all tenants'],
       [
         'workers/webhooks/sql/history.ts',
