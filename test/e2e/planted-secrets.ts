@@ -40,6 +40,7 @@ const SEARCHED = [
   /^the table agents/,
   /^the table credentials/,
   /^the table webhook_messages/,
+  /^the table data_quality/,
   /^the topic .*agent-metadata$/,
   /^the topic .*credentials$/,
   /^the table dead_letters, value$/,
@@ -290,7 +291,7 @@ async function plantCredentialsElsewhere({
     await send(CONVERSATION, { body: { externalConversationId: 'chat-1', campaign: open, ...members } }),
   ).toBe(200);
   const message = { messageId: open, conversationId: 'CHAT1', augmentationType: ['FREEHAND'] };
-  expect(await send(MESSAGE, { body: { ...message, ...members } })).toBe(200);
+  expect(await send(MESSAGE, { body: { ...message, ...members, [open]: secret } })).toBe(200);
   const event = {
     conversationId: 'CHAT1',
     externalConversationId: 'chat-1',
@@ -354,6 +355,16 @@ async function readCredentials({ product, receiver, planted, open, ask, send }: 
       return rows[0].n === 4;
     },
     { timeoutMs: 30_000, what: 'the submissions to be stored' },
+  );
+  await waitFor(
+    async () => {
+      const { rows } = await product.pool.query(
+        `select 1 from data_quality_deltas where name = $1 union all select 1 from data_quality where name = $1`,
+        [open],
+      );
+      return rows.length > 0;
+    },
+    { timeoutMs: 30_000, what: 'the counts of unknown members' },
   );
   const { status, text } = await ask(path);
   expect(status).toBe(200);
