@@ -51,8 +51,9 @@ export function createBaseApp({ nextId, clock, logger, publicRoutes }: BaseAppOp
       } catch (error) {
         response = onError(error, c);
       }
-      log(c, response.status, startedAtMs);
-      if (onRefused && response.status >= 400) {
+      const { status } = response;
+      log(c, status, startedAtMs);
+      if (status >= 400 && onRefused) {
         const refusal = c.get('refusal');
         if (refusal) onRefused(c, refusal);
       }
