@@ -20,7 +20,7 @@ export interface CommandProcess {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Names of the variables that the `.env` file set. */
   readonly envFromFile?: ReadonlySet<string>;
-  readonly stdout: { write(text: string): unknown };
+  readonly stdout: { write(data: string | Uint8Array): unknown };
   readonly stderr: { write(text: string): unknown; readonly isTTY?: boolean | undefined };
   /** Resolves when standard output is closed. Default: never. */
   readonly outputClosed?: Promise<void>;
@@ -59,6 +59,8 @@ export interface CommandContext {
    * this process.
    */
   print(...lines: string[]): void;
+  /** Writes data unchanged, without a line feed at its end. */
+  printBytes(data: string | Uint8Array): void;
   /** Writes a text unchanged: input from outside must be made {@link printable} first. */
   printData(text: string): void;
   /** Writes a table, without lines between its rows; each cell is made {@link printable}. */
@@ -97,6 +99,7 @@ export function createContext(target: CommandProcess): CommandContext {
     print(...lines) {
       for (const line of lines) printData(printableLine(calledAs(line)));
     },
+    printBytes: (data) => target.stdout.write(data),
     printData,
     printTable(head, rows) {
       const table = new Table({ head: [...head], style: { head: [], border: [], compact: true } });

@@ -25,6 +25,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   conversations: async () => (await import('./commands/entities.ts')).addConversationsCommands,
   report: async () => (await import('./commands/report.ts')).addReportCommands,
   rollups: async () => (await import('./commands/rollups.ts')).addRollupsCommands,
+  export: async () => (await import('./commands/export.ts')).addExportCommand,
   send: async () => (await import('./commands/send.ts')).addSendCommand,
   lag: async () => (await import('./commands/lag.ts')).addLagCommand,
   'dead-letters': async () => (await import('./commands/dead-letters.ts')).addDeadLettersCommands,

@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { buildProgram } from '../../cli/program.ts';
@@ -61,6 +63,13 @@ const database: Expected['needs'] = ['database'];
 const log: Expected['needs'] = ['database', 'kafka'];
 const gateway: Expected['needs'] = ['gateway'];
 
+/** Files of exports, which runs replace. */
+const exported = join(tmpdir(), `sluice-export-${process.pid}`);
+const toFile = (name: string) => ({
+  args: () => `--tenant acme --no-resume --output ${exported}-${name}.ndjson`,
+  needs: database,
+});
+
 const EXPECTED: Readonly<Record<string, Expected>> = {
   migrate: { args: () => '', needs: database },
   'topics accept': { args: () => '', needs: log },
@@ -88,6 +97,11 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   'agents list': { args: () => '--tenant acme --group-id group-1', needs: database },
   'conversations show': { args: () => 'sample-conversation-1 --tenant acme', needs: database },
   'conversations list': { args: () => '--tenant acme', needs: database },
+  'export messages': toFile('messages'),
+  'export agent-history': toFile('agents'),
+  'export conversation-history': toFile('conversations'),
+  'export automation-events': toFile('events'),
+  'export credential-submissions': toFile('credentials'),
   'readers create': { args: () => '--tenant acme', needs: database },
   'readers list': { args: () => '', needs: database },
   'readers delete': { args: ({ readers }, n) => readers[n]!, needs: database },

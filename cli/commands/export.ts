@@ -1,0 +1,240 @@
+import { type Command, Option } from 'commander';
+import { DATABASE_SETTINGS } from '../../shared/config/config.ts';
+import { topicOf } from '../../shared/contracts/kinds.ts';
+import { AppError } from '../../shared/errors.ts';
+import { EXPORT_NAMES, EXPORTED_KINDS, type ExportName } from '../../shared/postgres/export-kinds.ts';
+import {
+  areWithin,
+  type ExportPositions,
+  formatExportPositions,
+  parseExportPositions,
+  readExportEnd,
+} from '../../shared/postgres/export-positions.ts';
+import type { Pool } from '../../shared/postgres/pool.ts';
+import type { CommandContext } from '../context.ts';
+import { type ExportTarget, exportRows, openOutput } from '../export/export-file.ts';
+import { CREATE_ENCODER, EXPORT_FORMATS, type ExportFormat, formatOfFile } from '../export/formats.ts';
+import { showProgress } from '../export/progress.ts';
+import {
+  createStateFile,
+  type ExportCursor,
+  type ExportIdentity,
+  readCursorFile,
+  STATE_SUFFIX,
+  writeCursorFile,
+} from '../export/state-file.ts';
+import { JSON_OPTION, timeMs } from '../options.ts';
+import { requireTenant } from '../tenant-lookup.ts';
+
+const ABOUT: Readonly<Record<ExportName, string>> = {
+  messages: 'MessageSent events, with their conversation as it is now',
+  'agent-history': 'every accepted record of agents',
+  'conversation-history': 'every accepted record of conversations',
+  'automation-events': 'events of the automated agent',
+  'credential-submissions': 'submissions of credentials, without the credentials',
+};
+
+interface ExportOptions {
+  readonly tenant: string;
+  readonly format?: ExportFormat;
+  readonly from?: number;
+  readonly to?: number;
+  readonly output?: string;
+  readonly cursorFile?: string;
+  readonly resume: boolean;
+  readonly json?: boolean;
+}
+
+export function addExportCommand(program: Command, context: CommandContext): void {
+  const group = program.command('export').description('write all stored records of a kind to a file');
+  for (const name of EXPORT_NAMES) {
+    group
+      .command(name)
+      .description(`export ${ABOUT[name]}`)
+      .requiredOption('--tenant <name>', 'the tenant of the records')
+      .addOption(
+        new Option(
+          '--format <format>',
+          'the format (default: as the name of the file shows, or ndjson)',
+        ).choices(EXPORT_FORMATS),
+      )
+      .option('--from <time>', 'only records that were accepted at this time or later', timeMs)
+      .option('--to <time>', 'only records that were accepted before this time', timeMs)
+      .option('--output <file>', 'the file to write (default: standard output)')
+      .option(
+        '--cursor-file <file>',
+        'start after the export that wrote this file, if it exists, and write it at the end',
+      )
+      .option('--no-resume', 'write the file from its start, and ignore an interrupted export to it')
+      .option(...JSON_OPTION)
+      .addHelpText('after', helpOf(name))
+      .action((options: ExportOptions, command: Command) => run(context, command, name, options));
+  }
+}
+
+async function run(
+  context: CommandContext,
+  command: Command,
+  name: ExportName,
+  options: ExportOptions,
+): Promise<void> {
+  const format = options.format ?? formatOfFile(options.output) ?? 'ndjson';
+  const wrong = usageProblem(options, format);
+  if (wrong !== undefined) command.error(`error: ${wrong}`, { exitCode: 2 });
+  const { SLUICE_TOPIC_PREFIX: prefix } = context.config([...DATABASE_SETTINGS, 'SLUICE_TOPIC_PREFIX']);
+  const topic = topicOf(prefix, EXPORTED_KINDS[name].kind);
+  const done = await context.withPool((pool) => exportAll(context, pool, { name, topic, format }, options));
+  if (options.json) return context.printJson(done);
+  const lines = [
+    `Exported ${done.rows} rows of ${name}${done.output === null ? '' : ` to ${done.output}`}.`,
+    ...(done.cursorFile === null
+      ? []
+      : [
+          `To export what is stored later: ./sluice export ${name} --tenant ${options.tenant} --cursor-file ${done.cursorFile} --output FILE`,
+        ]),
+  ];
+  // Standard output has the rows.
+  if (done.output === null) context.stderr.write(`${lines.join('\n')}\n`);
+  else context.print(...lines);
+}
+
+interface Export {
+  readonly name: ExportName;
+  readonly topic: string;
+  readonly format: ExportFormat;
+}
+
+async function exportAll(
+  context: CommandContext,
+  pool: Pool,
+  { name, topic, format }: Export,
+  options: ExportOptions,
+) {
+  const { tenantId } = await requireTenant(pool, options.tenant);
+  const { output = null, cursorFile = null } = options;
+  const [fromMs, toMs] = [options.from ?? null, options.to ?? null];
+  const identity: ExportIdentity = { tenantId, kind: name, format, fromMs, toMs, cursorFile };
+  const stateFile = output === null ? undefined : createStateFile(output, identity);
+  const resumed = options.resume ? await stateFile?.read() : undefined;
+  const now = await readExportEnd(pool, topic);
+  const from = resumed ? new Map() : await startOf(cursorFile, { tenantId, kind: name }, now);
+  const end = resumed ? parseExportPositions(resumed.end)! : now;
+  if (resumed) requireStored(end, now, stateFile!.path, 'start again with --no-resume');
+  const target =
+    output === null
+      ? standardOutput(context)
+      : await openOutput(output, { bytes: resumed?.bytes, replace: !options.resume });
+  const progress = showProgress(context, name, {
+    from: resumed ? parseExportPositions(resumed.next)! : from,
+    end,
+    isShown: !options.json,
+  });
+  if (resumed) progress.say(`continuing ${output} after ${resumed.rows} rows`);
+  try {
+    const written = await exportRows({
+      pool,
+      kind: EXPORTED_KINDS[name],
+      query: { tenantId, end, accepted: { fromMs: options.from, toMs: options.to } },
+      from,
+      target,
+      createEncoder: CREATE_ENCODER[format],
+      stateFile,
+      resumed,
+      elapsedMs: () => performance.now(),
+      signal: interruption(context, output),
+      onProgress: progress.update,
+    });
+    const isWhole = fromMs === null && toMs === null;
+    const cursorWritten = cursorFile ?? (isWhole && output !== null ? `${output}${CURSOR_SUFFIX}` : null);
+    if (cursorWritten !== null) {
+      const positions = formatExportPositions(end);
+      await writeCursorFile(cursorWritten, { tenantId, kind: name, positions });
+    }
+    // Last, so that a run that is killed before is continued.
+    await stateFile?.remove();
+    return { tenant: options.tenant, kind: name, format, output, ...written, cursorFile: cursorWritten };
+  } finally {
+    progress.stop();
+    await target.close();
+  }
+}
+
+/** The suffix of the file with the end of an export, unless --cursor-file names one. */
+const CURSOR_SUFFIX = '.cursor';
+
+/** Returns where the export of a cursor file ended, or the start. Throws AppError `CURSOR_OF_ANOTHER`. */
+async function startOf(
+  path: string | null,
+  { tenantId, kind }: Pick<ExportCursor, 'tenantId' | 'kind'>,
+  end: ExportPositions,
+): Promise<ExportPositions> {
+  const found = path === null ? undefined : await readCursorFile(path);
+  if (!found) return new Map();
+  if (found.tenantId !== tenantId || found.kind !== kind) {
+    throw new AppError(
+      'CURSOR_OF_ANOTHER',
+      `${path} is of another tenant or kind: set another --cursor-file`,
+    );
+  }
+  const positions = parseExportPositions(found.positions) ?? new Map();
+  requireStored(positions, end, path!, 'export everything again with another --cursor-file');
+  return positions;
+}
+
+/** Throws AppError `BEYOND_STORED` if positions of a file are beyond those of the database. */
+function requireStored(positions: ExportPositions, end: ExportPositions, file: string, next: string): void {
+  if (areWithin(positions, end)) return;
+  throw new AppError(
+    'BEYOND_STORED',
+    `${file} is beyond what is stored, as after a restore of the database: ${next}`,
+  );
+}
+
+function standardOutput(context: CommandContext): ExportTarget {
+  return {
+    append: async (data) => context.printBytes(data),
+    flush: async () => {},
+    close: async () => {},
+  };
+}
+
+function interruption(context: CommandContext, output: string | null): AbortSignal {
+  const controller = new AbortController();
+  const next = output === null ? '' : ': run the same command again to continue';
+  void context
+    .untilInterrupted()
+    .then(() => controller.abort(new AppError('EXPORT_STOPPED', `stopped${next}`)));
+  return controller.signal;
+}
+
+function usageProblem(options: ExportOptions, format: ExportFormat): string | undefined {
+  const { from, to, output, cursorFile, json } = options;
+  if (json && output === undefined) return '--json needs --output: standard output has the rows otherwise';
+  if (from !== undefined && to !== undefined && from >= to) return '--to must be after --from';
+  if (cursorFile !== undefined && (from ?? to) !== undefined) {
+    return '--cursor-file is for all records, not for --from or --to';
+  }
+  const shown = formatOfFile(output);
+  if (shown && shown !== format) return `${output} is not the name of a ${format} file`;
+  return undefined;
+}
+
+/** Returns the help of `sluice export KIND` below the options. */
+function helpOf(name: ExportName): string {
+  return `
+Rows:
+  They have the columns of the view ${EXPORTED_KINDS[name].view} of the schema analytics, in the order in which workers read the
+  records. The export ends with what was stored when it began.
+
+Interruptions:
+  A stopped or killed export continues when the same command runs again, with its progress in FILE${STATE_SUFFIX}, and
+  the file is then the same as without the interruption.
+
+New records:
+  An export writes FILE${CURSOR_SUFFIX}, or --cursor-file. With --cursor-file, the next export has the records that were stored since,
+  each once, also those that were accepted earlier but stored late.
+
+Example: ./sluice export ${name} --tenant acme --output ${name}.ndjson
+         ./sluice export ${name} --tenant acme --cursor-file ${name}.cursor --output ${name}-2026-01-31.csv
+         ./sluice export ${name} --tenant acme --from 2026-01-01T00:00:00Z --to 2026-02-01T00:00:00Z > january.ndjson`;
+}
