@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { replayDeadLetters } from '../../cli/dead-letters/replay.ts';
 import { UNSETTLED } from '../../cli/sql/dead-letters.ts';
@@ -28,6 +31,9 @@ describeDeadLetters('dead letters', (bench) => {
     ]);
     expect(await bench.historyOf(bench.acme, 'a1')).toEqual(['e2']);
     expect(await bench.rejectionsSent(['e1', 'e2', 'e3'])).toEqual(['e1']);
+
+    const exported = await startExport(bench);
+    expect(await exported()).toEqual(['e2']);
 
     const dryRun = (filters: string) => bench.json(`dead-letters replay --dry-run ${filters}`);
     const loggedBefore = await loggedRecords(bench);
@@ -62,6 +68,8 @@ describeDeadLetters('dead letters', (bench) => {
     expect(replayed.stdout).toMatch(/^2 dead letters were replayed\.\nNext: .\/sluice lag/);
     await bench.allStored();
     expect(await bench.historyOf(bench.acme, 'a1')).toEqual(['e1', 'e2']);
+    expect(await exported()).toEqual(['e1']);
+    expect(await exported()).toEqual([]);
     expect(await bench.historyOf(bench.other, 'b1')).toEqual(['e3']);
     const { rows } = await bench.database.pool.query(
       "select agent_name, job_title from agents where external_agent_id = 'a1'",
@@ -246,6 +254,21 @@ describeDeadLetters('dead letters', (bench) => {
     });
   }, 60_000);
 });
+
+/** Returns a function that exports the records of agents that were stored since its last call. */
+async function startExport(bench: DeadLetterBench): Promise<() => Promise<string[]>> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-export-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const args = `export agent-history --tenant acme --cursor-file ${join(folder, 'cursor')}`;
+  return async () => {
+    const { code, stdout } = await bench.sluice(args);
+    expect(code).toBe(0);
+    return stdout
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line).event_id);
+  };
+}
 
 /** Resolves with all records of the topic. */
 async function loggedRecords({ log, topic }: DeadLetterBench): Promise<LogRecord[]> {

@@ -13,6 +13,9 @@ import { createEmbeddedLog } from '../../shared/log/embedded/embedded-log.ts';
 import { createKafkaLog } from '../../shared/log/kafka/kafka-log.ts';
 import type { EventLog } from '../../shared/log/log.ts';
 import { recordKey } from '../../shared/log/partition.ts';
+import { EXPORTED_KINDS } from '../../shared/postgres/export-kinds.ts';
+import { readExportPage } from '../../shared/postgres/export-page.ts';
+import { type ExportPositions, readExportEnd } from '../../shared/postgres/export-positions.ts';
 import { registerTopics, topicSpecs } from '../../shared/postgres/log-topics.ts';
 import { startWorkers, type Workers } from '../../workers/start.ts';
 import { runSluice } from '../support/command.ts';
@@ -154,6 +157,14 @@ describe.each(LOGS)('a lost log: $name', ({ open }) => {
       what: `${ids.join()} to be stored`,
     });
 
+  /** Exports what was stored since the positions. */
+  async function exportFrom(from: ExportPositions): Promise<{ ids: string[]; next: ExportPositions }> {
+    const end = await readExportEnd(database.pool, topic());
+    const query = { tenantId: TENANT, from, end, limit: 100 };
+    const { rows, next } = await readExportPage(database.pool, EXPORTED_KINDS['agent-history'], query);
+    return { ids: rows.map((row) => JSON.parse(row).event_id), next };
+  }
+
   const untilReady = () =>
     waitFor(() => health.readyReasons().length === 0, { timeoutMs: 25_000, what: 'the reason to disappear' });
 
@@ -175,6 +186,8 @@ describe.each(LOGS)('a lost log: $name', ({ open }) => {
     await publish('a', 'b', 'c');
     await untilStored('a', 'b', 'c');
     await untilReady();
+    const exported = await exportFrom(new Map());
+    expect(exported.ids).toEqual(['a', 'b', 'c']);
     await losable.deleteTopics();
     await createTopics();
     await untilReason('the log ends at 0, but records up to 3 were stored');
@@ -201,6 +214,7 @@ describe.each(LOGS)('a lost log: $name', ({ open }) => {
       },
     });
     await untilStored('a', 'b', 'c', 'd', 'e', 'f', 'g');
+    expect((await exportFrom(exported.next)).ids).toEqual(['d', 'e', 'f', 'g']);
     await untilReady();
     expect(await accept('')).toMatchObject({ code: 0, accepted: false, found: { change: false } });
   }, 120_000);
