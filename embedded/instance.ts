@@ -5,6 +5,7 @@ import { keyRingFileName, readKeyRingFile, writeKeyRingFile } from '../cli/data-
 import { startGateway } from '../gateway/start.ts';
 import { type Clock, systemClock } from '../shared/clock.ts';
 import type { Config, SettingOf } from '../shared/config/config.ts';
+import { retentionOf } from '../shared/config/retention.ts';
 import { createHealth, type Health } from '../shared/http/health.ts';
 import { createUlidGenerator, type IdGenerator } from '../shared/ids.ts';
 import { createKeyRing, generateKeySpec, type KeyRing } from '../shared/keyring/keyring.ts';
@@ -181,6 +182,7 @@ function startConsumers({ config, onStop }: Start, shared: Shared): Health {
     prefix: config.SLUICE_TOPIC_PREFIX,
     credentialsTtlMs: config.SLUICE_CREDENTIALS_TTL_HOURS * HOUR_MS,
     topicRetentionMs: TOPIC_RETENTION_MS,
+    retention: retentionOf(config),
   });
   onStop(() => workers.close());
   const webhooks = startWebhooks({ ...shared, health, allow: config.SLUICE_WEBHOOK_ALLOW ?? [] });

@@ -1,7 +1,9 @@
 import { sleep } from '../shared/async.ts';
 import type { Clock } from '../shared/clock.ts';
+import type { RetentionDays } from '../shared/config/retention.ts';
 import type { Logger } from '../shared/logging.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
+import { runRetention } from '../shared/postgres/retention/run-retention.ts';
 import { ensureTimePartitions, TIME_PARTITIONED_TABLES } from '../shared/postgres/time-partitions.ts';
 import { dayOf, earlierNow } from '../shared/postgres/times.ts';
 import { compactDeltas } from './compact-deltas.ts';
@@ -28,10 +30,13 @@ export interface MaintenanceDeps {
    * id expired.
    */
   readonly expiredIdsKeptMs: number;
+  /** Default: everything is kept. */
+  readonly retention?: RetentionDays;
   /** Milliseconds between two rounds. Default 60,000. */
   readonly intervalMs?: number;
 }
 
+const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 /** Partitions are created for this week and the next two. */
 const PARTITIONS_AHEAD_MS = 14 * DAY_MS;
@@ -52,13 +57,34 @@ const STATEMENTS_MAX = 100;
  */
 export function startMaintenance(deps: MaintenanceDeps): { close(): Promise<void> } {
   const stopped = new AbortController();
-  const done = run(deps, stopped.signal);
+  // Retention is separate, because it waits for queries that read what it drops.
+  const done = Promise.all([run(deps, stopped.signal), runDaily(deps, stopped.signal)]);
   return {
     async close() {
       stopped.abort();
       await done;
     },
   };
+}
+
+/** Runs the retention at the start, then daily, or after a minute if it failed. */
+async function runDaily({ retention = {}, ...deps }: MaintenanceDeps, signal: AbortSignal): Promise<void> {
+  if (Object.values(retention).every((days) => days === undefined)) return;
+  while (!signal.aborted) {
+    let waitMs = DAY_MS;
+    try {
+      const report = await runRetention({ ...deps, retention });
+      const dropped = report?.dropped.map(({ partition }) => partition) ?? [];
+      if (dropped.length > 0) deps.logger.info({ dropped }, 'time partitions dropped');
+    } catch (error) {
+      waitMs = MINUTE_MS;
+      deps.logger.warn(
+        { task: 'retention', reason: classifyFault(error).text },
+        'maintenance failed, retrying',
+      );
+    }
+    await sleep(waitMs, { signal, ref: false });
+  }
 }
 
 async function run(deps: MaintenanceDeps, signal: AbortSignal): Promise<void> {
@@ -70,7 +96,7 @@ async function run(deps: MaintenanceDeps, signal: AbortSignal): Promise<void> {
         deps.logger.warn({ task, reason: classifyFault(error).text }, 'maintenance failed, retrying');
       }
     }
-    await sleep(deps.intervalMs ?? 60_000, { signal, ref: false });
+    await sleep(deps.intervalMs ?? MINUTE_MS, { signal, ref: false });
   }
 }
 

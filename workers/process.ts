@@ -7,6 +7,7 @@ import {
   loadSettings,
   type SettingOf,
 } from '../shared/config/config.ts';
+import { retentionOf } from '../shared/config/retention.ts';
 import { isKind, KINDS } from '../shared/contracts/kinds.ts';
 import { AppError } from '../shared/errors.ts';
 import { createHealthApp } from '../shared/http/base-app.ts';
@@ -133,5 +134,6 @@ function optionsOf(config: Config<SettingOf<'worker-without-webhooks'>>) {
     prefix: config.SLUICE_TOPIC_PREFIX,
     credentialsTtlMs: config.SLUICE_CREDENTIALS_TTL_HOURS * HOUR_MS,
     topicRetentionMs: TOPIC_RETENTION_MS,
+    retention: retentionOf(config),
   };
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../shared/clock.ts';
-import type { Kind } from '../shared/contracts/kinds.ts';
-import { KINDS } from '../shared/contracts/kinds.ts';
+import { RETAINED_AS, type RetentionDays } from '../shared/config/retention.ts';
+import { KINDS, type Kind } from '../shared/contracts/kinds.ts';
 import type { Health } from '../shared/http/health.ts';
 import type { IdGenerator } from '../shared/ids.ts';
 import type { EventLog } from '../shared/log/log.ts';
@@ -35,10 +35,8 @@ export interface WorkersDeps {
   readonly credentialsTtlMs: number;
   /** How long the topics keep their records, in milliseconds. */
   readonly topicRetentionMs: number;
-  /**
-   * Records accepted longer ago than this become dead letters, in milliseconds. Default 90 days.
-   */
-  readonly recordAgeMaxMs?: number;
+  /** Default: everything is kept. */
+  readonly retention?: RetentionDays;
   /** Maximum records per batch. Default 1000. */
   readonly batchRecordsMax?: number;
   /** Concurrent transactions, fewer than the pool has connections. Default 4. */
@@ -54,6 +52,8 @@ export interface Workers {
 }
 
 const DAY_MS = 86_400_000;
+/** For kinds that are kept for ever. The log keeps records for 7 days, dead letters for 30. */
+const RECORD_AGE_MAX_DAYS = 90;
 const OBSERVE_EVERY_MS = 1000;
 
 /**
@@ -61,8 +61,8 @@ const OBSERVE_EVERY_MS = 1000;
  * names of the topics.
  */
 export function startWorkers(deps: WorkersDeps): Workers {
-  const { pool, clock, logger, health } = deps;
-  const consumeDeps: ConsumeDeps = {
+  const { pool, clock, logger, health, retention = {} } = deps;
+  const consumeDeps: Omit<ConsumeDeps, 'recordAgeMaxMs'> = {
     pool,
     clock,
     logger,
@@ -71,7 +71,6 @@ export function startWorkers(deps: WorkersDeps): Workers {
     prefix: deps.prefix,
     slots: createTransactionSlots(deps.transactionsMax ?? 4, clock),
     batchRecordsMax: deps.batchRecordsMax ?? 1000,
-    recordAgeMaxMs: deps.recordAgeMaxMs ?? 90 * DAY_MS,
     topicRetentionMs: deps.topicRetentionMs,
     generatedIdKeptMs: deps.topicRetentionMs + DAY_MS,
     onStep: deps.onStep,
@@ -80,9 +79,19 @@ export function startWorkers(deps: WorkersDeps): Workers {
   // settings change.
   const erasuresKeptMs = Math.max(deps.credentialsTtlMs, deps.topicRetentionMs) + DAY_MS;
   const expiredIdsKeptMs = deps.topicRetentionMs + DAY_MS;
-  const maintenance = startMaintenance({ pool, clock, logger, erasuresKeptMs, expiredIdsKeptMs });
+  const maintenance = startMaintenance({
+    pool,
+    clock,
+    logger,
+    erasuresKeptMs,
+    expiredIdsKeptMs,
+    retention,
+  });
   const imports = startImportWatch({ pool, log: deps.log, logger, prefix: deps.prefix });
-  const consumers = (deps.kinds ?? KINDS).map((kind) => startKind(kind, consumeDeps, deps.credentialsTtlMs));
+  const consumers = (deps.kinds ?? KINDS).map((kind) => {
+    const recordAgeMaxMs = recordAgeMaxDays(retention, kind) * DAY_MS;
+    return startKind(kind, { ...consumeDeps, recordAgeMaxMs }, deps.credentialsTtlMs);
+  });
   const positions = new PositionWatch({ pool, clock, consumers });
   const observer = observe(consumers, positions, clock, health);
   return {
@@ -93,6 +102,14 @@ export function startWorkers(deps: WorkersDeps): Workers {
       await Promise.all([maintenance.close(), imports.close(), positions.close()]);
     },
   };
+}
+
+/**
+ * Returns the age in days from which records become dead letters. It is the retention, so that no
+ * record needs a week that is dropped, and none is stored for a moment.
+ */
+function recordAgeMaxDays(retention: RetentionDays, kind: Kind): number {
+  return retention[RETAINED_AS[kind]] ?? RECORD_AGE_MAX_DAYS;
 }
 
 function startKind(kind: Kind, deps: ConsumeDeps, credentialsTtlMs: number): TopicConsumer {

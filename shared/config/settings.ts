@@ -1,3 +1,4 @@
+import { retention } from './retention-settings.ts';
 import { allowRules, anyText, headerValue, httpUrl, listenAddress, oneOf, wholeNumber } from './schemas.ts';
 import { database, kafka, kafkaConnection, keys } from './service-settings.ts';
 import { PARTS, type Settings, WORKERS } from './setting.ts';
@@ -238,6 +239,7 @@ export const GROUPS: readonly { readonly title: string; readonly settings: Setti
   { title: 'Webhooks', settings: webhooks },
   { title: 'The command', settings: command },
   { title: 'Deadlines and limits', settings: limits },
+  { title: 'Retention', settings: retention },
   { title: 'Logs', settings: logs },
 ];
 
@@ -251,6 +253,7 @@ export const SETTINGS = {
   ...webhooks,
   ...command,
   ...limits,
+  ...retention,
   ...logs,
 };
 

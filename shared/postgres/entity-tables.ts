@@ -10,6 +10,8 @@ import { type Member, membersOf } from '../kinds/members.ts';
 export interface EntityTables {
   readonly current: string;
   readonly history: string;
+  /** What is left of the history's dropped weeks; see retention/fold-history.ts. */
+  readonly bases: string;
   readonly idColumn: string;
   /** All members of the schema, in its order. */
   readonly sentMembers: readonly Member[];
@@ -22,6 +24,7 @@ export interface EntityTables {
 export const AGENT_TABLES: EntityTables = {
   current: 'agents',
   history: 'agent_records',
+  bases: 'agent_bases',
   idColumn: 'external_agent_id',
   ...membersWithIds(agentSchema, ['eventId', 'externalAgentId']),
 };
@@ -29,6 +32,7 @@ export const AGENT_TABLES: EntityTables = {
 export const CONVERSATION_TABLES: EntityTables = {
   current: 'conversations',
   history: 'conversation_records',
+  bases: 'conversation_bases',
   idColumn: 'external_conversation_id',
   ...membersWithIds(conversationSchema, ['eventId', 'externalConversationId']),
 };

@@ -75,11 +75,15 @@ export async function listTimePartitions(db: Queryable, table: TimePartitionedTa
      where i.inhparent = $1::regclass`,
     [table],
   );
-  return rows
-    .map(({ name }) => /_p(\d{4})(\d{2})(\d{2})$/.exec(name))
-    .flatMap((match) => (match ? [Date.UTC(Number(match[1]), Number(match[2]) - 1, Number(match[3]))] : []))
-    .sort((a, b) => b - a)
-    .map((fromMs) => ({ fromMs, toMs: fromMs + WEEK_MS }));
+  return rows.flatMap(({ name }) => weekOfPartition(name) ?? []).sort((a, b) => b.fromMs - a.fromMs);
+}
+
+/** Returns the week of a partition by its name; undefined for other names. */
+export function weekOfPartition(name: string): Week | undefined {
+  const match = /_p(\d{4})(\d{2})(\d{2})$/.exec(name);
+  if (!match) return undefined;
+  const fromMs = Date.UTC(Number(match[1]), Number(match[2]) - 1, Number(match[3]));
+  return { fromMs, toMs: fromMs + WEEK_MS };
 }
 
 function weekStartMs(timeMs: number): number {

@@ -122,6 +122,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   'dead-letters drop': { args: () => '--tenant acme --dry-run', needs: database },
   'dead-letters import': { args: () => '', needs: log },
   'dead-letters show': { args: ({ firstPosition }) => firstPosition, needs: database },
+  'retention run': { args: () => '', needs: database },
   doctor: { args: () => '', needs: [] },
   'config check': { args: () => '', needs: [] },
   'config show': { args: () => '', needs: [] },

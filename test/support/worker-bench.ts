@@ -98,6 +98,7 @@ export interface AgentBench extends WorkerBench<EncodedRow> {
 export interface StartWorkerOptions {
   readonly pool?: Pool;
   readonly batchRecordsMax?: number;
+  readonly recordAgeMaxMs?: number;
   readonly idleInTransactionMs?: number;
   readonly statementTimeoutMs?: number;
   /** Slots shared with other workers of the process. Default: its own. */
@@ -201,7 +202,7 @@ export async function createWorkerBench<Row>(
         logger: pino({ level: 'silent' }),
         slots: options.slots ?? createTransactionSlots(4, clock),
         batchRecordsMax: options.batchRecordsMax ?? 1000,
-        recordAgeMaxMs: 90 * DAY_MS,
+        recordAgeMaxMs: options.recordAgeMaxMs ?? 90 * DAY_MS,
         topicRetentionMs: 7 * DAY_MS,
         generatedIdKeptMs: 8 * DAY_MS,
         idleInTransactionMs: options.idleInTransactionMs,

@@ -168,6 +168,16 @@ const EXCEPTIONS: readonly {
       ['cli/sql/encrypted-values.ts', 'key_id <> $1', 'finds the values of all tenants'],
       ['workers/sql/credentials.ts', 'where expires_at <= $1', 'finds what to sweep, per tenant'],
       ['workers/sql/event-keys.ts', 'where expires_at <= $1', 'finds what to sweep, per tenant'],
+      [
+        'shared/postgres/retention/old-credentials.ts',
+        'where accepted_at < $1',
+        'finds what to delete, per tenant',
+      ],
+      [
+        'shared/postgres/retention/webhook-weeks.ts',
+        "state = 'pending'",
+        'decides about a week of all tenants',
+      ],
       ['workers/sql/message-sent-deltas.ts', 'group by tenant_id', 'finds what to compact, per tenant'],
       ['workers/sql/event-keys.ts', 'with sent as (§)', 'inserts rows of given tenants and returns theirs'],
       ['shared/postgres/export-page.ts', 'limit 1', 'finds the next position with a row, of any tenant'],

@@ -73,9 +73,14 @@ export interface StoredAutomationEvent extends EntityId {
   readonly event: AutomationEventRow;
 }
 
+/** The columns of an event that determine its conversation's state. */
+const STATE_COLUMNS = `tenant_id, external_conversation_id, generation, "offset", event_id, conversation_id, type,
+         occurred_at_ns, current_task_name, input_variables, transfer_task_name`;
+
 /**
  * Yields all events of the external conversations in pages, ordered as in the log per conversation;
- * see {@link readInPages}.
+ * see {@link readInPages}. Without what determines no state: replies and variables of transfers. An
+ * event may be there twice, while its week is being folded into the bases.
  */
 export async function* readAutomationEvents(
   db: Queryable,
@@ -86,11 +91,13 @@ export async function* readAutomationEvents(
     `select e.tenant_id as "tenantId", e.external_conversation_id as entity, e.generation, e."offset",
             e.event_id as "eventId", e.conversation_id as "conversationId", e.type,
             e.occurred_at_ns as "occurredAtNs", e.current_task_name as "currentTaskName",
-            e.input_variables as "inputVariables", e.reply_message_id as "replyMessageId",
-            e.reply_text as "replyText", e.transfer_reference_variables as "transferReferenceVariables",
-            e.transfer_variables as "transferVariables", e.transfer_task_name as "transferTaskName"
+            e.input_variables as "inputVariables", null as "replyMessageId", null as "replyText",
+            null as "transferReferenceVariables", null as "transferVariables",
+            e.transfer_task_name as "transferTaskName"
      from unnest($1::text[], $2::text[]) as wanted (tenant_id, entity)
-     join automation_events e
+     join (select ${STATE_COLUMNS} from automation_events
+           union all
+           select ${STATE_COLUMNS} from automation_event_bases) e
        on e.tenant_id = wanted.tenant_id and e.external_conversation_id = wanted.entity
      order by e.tenant_id, e.external_conversation_id, e.generation, e."offset"`,
     [ids.map((id) => id.tenantId), ids.map((id) => id.entity)],

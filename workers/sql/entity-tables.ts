@@ -90,18 +90,20 @@ export interface StoredPatch extends EntityId, OrderedAt {
 
 /**
  * Yields all patches of the entities in pages, each entity's patches in order; see {@link
- * readInPages}.
+ * readInPages}. A patch may be there twice, while its week is being folded into the bases.
  */
 export function readPatches(
   db: Queryable,
   tables: EntityTables,
   ids: readonly EntityId[],
 ): AsyncIterable<StoredPatch[]> {
+  const columns = `tenant_id, ${tables.idColumn}, generation, "offset", patch`;
   return readInPages<StoredPatch>(
     db,
     `select h.tenant_id as "tenantId", h.${tables.idColumn} as entity, h.generation, h."offset", h.patch::text as patch
        from unnest($1::text[], $2::text[]) as wanted (tenant_id, entity)
-       join ${tables.history} h on h.tenant_id = wanted.tenant_id and h.${tables.idColumn} = wanted.entity
+       join (select ${columns} from ${tables.history} union all select ${columns} from ${tables.bases}) h
+         on h.tenant_id = wanted.tenant_id and h.${tables.idColumn} = wanted.entity
       order by h.tenant_id, h.${tables.idColumn}, h.generation, h."offset"`,
     [ids.map((id) => id.tenantId), ids.map((id) => id.entity)],
   );
