@@ -28,6 +28,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   export: async () => (await import('./commands/export.ts')).addExportCommand,
   send: async () => (await import('./commands/send.ts')).addSendCommand,
   lag: async () => (await import('./commands/lag.ts')).addLagCommand,
+  erase: async () => (await import('./commands/erase.ts')).addEraseCommands,
   retention: async () => (await import('./commands/retention.ts')).addRetentionCommands,
   'dead-letters': async () => (await import('./commands/dead-letters.ts')).addDeadLettersCommands,
   doctor: async () => (await import('./commands/doctor.ts')).addDoctorCommand,

@@ -42,6 +42,7 @@ export interface Instance {
 const TENANT_PARTITIONS = 1;
 const TOPIC_COUNTS = { partitions: 12, replicas: 1 };
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 /**
  * Database connections reserved for the admin listener, so that admin requests and the other parts
  * do not block each other. Enough for two erasure steps, one look-up of API keys and three
@@ -183,6 +184,7 @@ function startConsumers({ config, onStop }: Start, shared: Shared): Health {
     credentialsTtlMs: config.SLUICE_CREDENTIALS_TTL_HOURS * HOUR_MS,
     topicRetentionMs: TOPIC_RETENTION_MS,
     retention: retentionOf(config),
+    erasedIdsKeptMs: config.SLUICE_ERASED_IDS_DAYS * DAY_MS,
   });
   onStop(() => workers.close());
   const webhooks = startWebhooks({ ...shared, health, allow: config.SLUICE_WEBHOOK_ALLOW ?? [] });

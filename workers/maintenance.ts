@@ -13,6 +13,7 @@ import { sweepErasures } from './sql/credential-erasures.ts';
 import { eraseExpiredCredentials } from './sql/credentials.ts';
 import { sweepDataQuality } from './sql/data-quality.ts';
 import { eraseExpiredInDeadLetters, sweepDeadLetters } from './sql/dead-letters.ts';
+import { sweepErasedIds } from './sql/erased-ids.ts';
 import { sweepEventKeys } from './sql/event-keys.ts';
 import { sweepTenantUsage } from './sql/tenant-usage.ts';
 
@@ -30,6 +31,8 @@ export interface MaintenanceDeps {
    * id expired.
    */
   readonly expiredIdsKeptMs: number;
+  /** How long erased ids are kept, in milliseconds. Default: for ever. */
+  readonly erasedIdsKeptMs?: number;
   /** Default: everything is kept. */
   readonly retention?: RetentionDays;
   /** Milliseconds between two rounds. Default 60,000. */
@@ -124,6 +127,7 @@ const TASKS: Readonly<Record<string, Task>> = {
   'dead letters': sweep(sweepDeadLetters, () => 0),
   'expired credentials of dead letters': sweep(eraseExpiredInDeadLetters, () => 0),
   'old erasures': sweep(sweepErasures, (deps) => deps.erasuresKeptMs),
+  'old erased ids': sweep(sweepErasedIds, (deps) => deps.erasedIdsKeptMs ?? Number.POSITIVE_INFINITY),
   'expired ids': sweep(sweepEventKeys, (deps) => deps.expiredIdsKeptMs),
   'past usage': sweep(
     (pool, expiredByMs, rowsMax) => sweepTenantUsage(pool, dayOf(expiredByMs), rowsMax),

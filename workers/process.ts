@@ -33,6 +33,7 @@ export const NAME = 'The worker';
 
 const WEBHOOKS = 'webhooks';
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 /**
  * Longer than the time for which a worker that is frozen in its transaction can lock a position.
  */
@@ -135,5 +136,6 @@ function optionsOf(config: Config<SettingOf<'worker-without-webhooks'>>) {
     credentialsTtlMs: config.SLUICE_CREDENTIALS_TTL_HOURS * HOUR_MS,
     topicRetentionMs: TOPIC_RETENTION_MS,
     retention: retentionOf(config),
+    erasedIdsKeptMs: config.SLUICE_ERASED_IDS_DAYS * DAY_MS,
   };
 }

@@ -37,6 +37,8 @@ export interface WorkersDeps {
   readonly topicRetentionMs: number;
   /** Default: everything is kept. */
   readonly retention?: RetentionDays;
+  /** How long erased ids are kept, in milliseconds. Default 90 days. */
+  readonly erasedIdsKeptMs?: number;
   /** Maximum records per batch. Default 1000. */
   readonly batchRecordsMax?: number;
   /** Concurrent transactions, fewer than the pool has connections. Default 4. */
@@ -54,6 +56,7 @@ export interface Workers {
 const DAY_MS = 86_400_000;
 /** For kinds that are kept for ever. The log keeps records for 7 days, dead letters for 30. */
 const RECORD_AGE_MAX_DAYS = 90;
+const ERASED_IDS_KEPT_DAYS = 90;
 const OBSERVE_EVERY_MS = 1000;
 
 /**
@@ -86,6 +89,7 @@ export function startWorkers(deps: WorkersDeps): Workers {
     erasuresKeptMs,
     expiredIdsKeptMs,
     retention,
+    erasedIdsKeptMs: deps.erasedIdsKeptMs ?? ERASED_IDS_KEPT_DAYS * DAY_MS,
   });
   const imports = startImportWatch({ pool, log: deps.log, logger, prefix: deps.prefix });
   const consumers = (deps.kinds ?? KINDS).map((kind) => {

@@ -32,4 +32,11 @@ export const retention = {
   SLUICE_RETENTION_CREDENTIALS_DAYS: keptFor('the rows of credentials that are erased', '90'),
   SLUICE_RETENTION_WEBHOOKS_DAYS: keptFor('webhooks that were sent, and their attempts,', '30'),
   SLUICE_RETENTION_AUDIT_DAYS: keptFor('the audits of read credentials and of erasures', '730'),
+  SLUICE_ERASED_IDS_DAYS: {
+    ...wholeNumber(DAYS_MIN, DAYS_MAX, 90, 'days'),
+    usedBy: ['embedded', ...WORKERS],
+    meaning:
+      'Days for which hashes of erased ids are kept, so that records of the log or of a restored backup are not stored again. At least as long as your oldest backup.',
+    example: '90',
+  },
 } as const satisfies Settings;

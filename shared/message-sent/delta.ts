@@ -68,6 +68,30 @@ export function addConversations(sums: Map<string, ConversationSums>, bytes: Buf
   decodeConversations(bytes, (message) => addConversation(sums, message));
 }
 
+/**
+ * Returns the conversations of a batch without the ids of some; undefined if the batch has none of
+ * these.
+ */
+export function blankConversations(
+  bytes: Buffer,
+  isErased: (conversationId: string, externalConversationId: string) => boolean,
+): Buffer | undefined {
+  const sums = new Map<string, ConversationSums>();
+  addConversations(sums, bytes);
+  const writer = new DeltaWriter();
+  let erased = 0;
+  for (const { conversationId, externalConversationId, counts } of sums.values()) {
+    const isBlank = isErased(conversationId, externalConversationId);
+    for (const id of isBlank ? ['', ''] : [conversationId, externalConversationId]) {
+      const text = Buffer.from(id);
+      writer.text(text, 0, text.length);
+    }
+    writer.counts(counts);
+    erased += Number(isBlank);
+  }
+  return erased > 0 ? writer.bytes() : undefined;
+}
+
 /** Adds the counts of a conversation to sums by {@link conversationKey}, which may keep the object. */
 export function addConversation(sums: Map<string, ConversationSums>, added: ConversationSums): void {
   const key = conversationKey(added.conversationId, added.externalConversationId);

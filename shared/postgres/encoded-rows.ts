@@ -30,6 +30,16 @@ export function hasText(row: EncodedRow, column: number): boolean {
   return bytesOf(row, column) > LENGTH_BYTES;
 }
 
+/** Returns the start of a value in the row's buffer, with its length. */
+export function valueStart({ offsets, at }: EncodedRow, column: number): number {
+  return offsets[at + column]!;
+}
+
+/** Returns the end of a value in the row's buffer: the start if there is no value. */
+export function valueEnd({ offsets, at }: EncodedRow, column: number): number {
+  return offsets[at + column + 1]!;
+}
+
 /** Returns the start of the bytes of a text or list in the row's buffer, without their length. */
 export function textStart({ offsets, at }: EncodedRow, column: number): number {
   return offsets[at + column]! + LENGTH_BYTES;

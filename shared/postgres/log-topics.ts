@@ -15,6 +15,8 @@ export const TOPIC_RETENTION_MS = 7 * DAY_MS;
  * kept for this much longer.
  */
 const SEGMENT_MS = 12 * HOUR_MS;
+/** How long the log can hold a record. */
+export const RECORDS_KEPT_MS_MAX = TOPIC_RETENTION_MS + SEGMENT_MS;
 const CREDENTIALS_SEGMENT_MS = HOUR_MS;
 /** Replicas of each partition, so that one broker can fail while another restarts. */
 export const REPLICAS = 3;

@@ -44,3 +44,8 @@ export async function lockCompaction(db: Queryable): Promise<boolean> {
   ]);
   return rows[0]!.locked;
 }
+
+/** Locks the compaction until the transaction ends, after the one in progress. */
+export async function waitForCompaction(db: Queryable): Promise<void> {
+  await db.query('select pg_advisory_xact_lock($1)', [COMPACTION_LOCK]);
+}

@@ -211,6 +211,12 @@ const FILES: Record<string, string> = {
   'workers/sql/automation-events.ts': 'none',
   // Names the tables of exports. A page can have rows of every week.
   'shared/postgres/export-kinds.ts': 'none',
+  // An erasure has to look into every week.
+  'cli/sql/erase-credentials.ts': 'none',
+  'cli/sql/erase-entities.ts': 'none',
+  'cli/sql/erase-repeat.ts': 'none',
+  'cli/sql/erase-scope.ts': 'none',
+  'cli/sql/erase-webhooks.ts': 'none',
 };
 
 test('every statement on a table partitioned by time has its plan tested', () => {
@@ -228,6 +234,7 @@ test('every statement on a table partitioned by time has its plan tested', () =>
 
 /** Files that name these tables only to create or list partitions, or name a view of that name. */
 const NO_STATEMENTS = [
+  'cli/erase/remove.ts',
   'shared/postgres/retention/expired-weeks.ts',
   'shared/postgres/retention/run-retention.ts',
   'shared/postgres/time-partitions.ts',

@@ -94,6 +94,7 @@ export const WRONG: readonly (readonly [SettingName, string, string])[] = [
   ['SLUICE_RETENTION_CREDENTIALS_DAYS', '7', 'must be a whole number of days from 8 to 36500'],
   ['SLUICE_RETENTION_WEBHOOKS_DAYS', '7', 'must be a whole number of days from 8 to 36500'],
   ['SLUICE_RETENTION_AUDIT_DAYS', '7', 'must be a whole number of days from 8 to 36500'],
+  ['SLUICE_ERASED_IDS_DAYS', '7', 'must be a whole number of days from 8 to 36500'],
   ['SLUICE_KEYS_PER_DAY', '0', 'must be a whole number from 1 to 1000000'],
   ['SLUICE_DRAIN_DELAY_MS', '1e3', 'must be a whole number of milliseconds from 0 to 86400000'],
   ['SLUICE_SHUTDOWN_GRACE_MS', '0', 'must be a whole number of milliseconds from 1000 to 600000'],

@@ -19,6 +19,8 @@ const NOT_SHARDED: Readonly<Record<string, string>> = {
   analytics_readers: 'named after roles, which belong to the server',
   tenant_usage: 'small, and swept over all tenants',
   credential_erasures: 'small, and swept over all tenants',
+  erasures: 'small: one row per request',
+  erased_ids: 'small, and read and swept over all tenants',
   data_quality: 'small, and swept over all tenants',
   data_quality_deltas: 'small, and listed over all tenants',
 };
@@ -168,11 +170,7 @@ const EXCEPTIONS: readonly {
       ['cli/sql/encrypted-values.ts', 'key_id <> $1', 'finds the values of all tenants'],
       ['workers/sql/credentials.ts', 'where expires_at <= $1', 'finds what to sweep, per tenant'],
       ['workers/sql/event-keys.ts', 'where expires_at <= $1', 'finds what to sweep, per tenant'],
-      [
-        'shared/postgres/retention/old-credentials.ts',
-        'where accepted_at < $1',
-        'finds what to delete, per tenant',
-      ],
+      ['shared/postgres/retention/old-rows.ts', 'where accepted_at < $1', 'finds what to delete, per tenant'],
       [
         'shared/postgres/retention/webhook-weeks.ts',
         "state = 'pending'",

@@ -2,6 +2,7 @@ import { topicOf } from '../../shared/contracts/kinds.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { EventLog, LogConsumer, PartitionBounds } from '../../shared/log/log.ts';
 import type { RecordKind } from '../kinds/record-kind.ts';
+import { ErasedIds } from './erased-ids.ts';
 import { classifyFault } from './faults.ts';
 import { PartitionConsumer, type PartitionDeps } from './partition-consumer.ts';
 import { PlainInserts } from './plain-inserts.ts';
@@ -9,7 +10,7 @@ import { findStart, type StoredPosition } from './position-fencing.ts';
 import { Rounds } from './rounds.ts';
 import { type TopicStatus, topicStatus } from './topic-status.ts';
 
-export interface ConsumeDeps extends Omit<PartitionDeps, 'topic' | 'plainInserts'> {
+export interface ConsumeDeps extends Omit<PartitionDeps, 'topic' | 'plainInserts' | 'erasedIds'> {
   readonly log: Pick<EventLog, 'createConsumer'>;
   /** Prefix of the names of topics and consumer groups. */
   readonly prefix: string;
@@ -39,7 +40,7 @@ export function startConsuming<Row>(deps: ConsumeDeps, kind: RecordKind<Row>): T
 
 class KindConsumer<Row> implements TopicConsumer {
   readonly topic: string;
-  readonly #deps: ConsumeDeps & Pick<PartitionDeps, 'topic' | 'plainInserts'>;
+  readonly #deps: ConsumeDeps & Pick<PartitionDeps, 'topic' | 'plainInserts' | 'erasedIds'>;
   readonly #kind: RecordKind<Row>;
   readonly #consumer: LogConsumer;
   readonly #rounds: Rounds<Row>;
@@ -47,7 +48,7 @@ class KindConsumer<Row> implements TopicConsumer {
 
   constructor(deps: ConsumeDeps, kind: RecordKind<Row>) {
     this.topic = topicOf(deps.prefix, kind.kind);
-    this.#deps = { ...deps, topic: this.topic, plainInserts: new PlainInserts() };
+    this.#deps = { ...deps, topic: this.topic, plainInserts: new PlainInserts(), erasedIds: new ErasedIds() };
     this.#kind = kind;
     this.#rounds = new Rounds(this.#deps, kind);
     this.#consumer = deps.log.createConsumer({

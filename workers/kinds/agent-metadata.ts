@@ -6,4 +6,10 @@ export const agentMetadata = mergePatchKind({
   kind: 'agent-metadata',
   timePartitioned: ['agent_records'],
   tables: AGENT_TABLES,
+  subject: 'agent',
+  erasePatch(patch, isErased) {
+    if (typeof patch.supervisorId !== 'string' || !isErased('agent', patch.supervisorId)) return patch;
+    const { supervisorId, supervisorName, ...others } = patch;
+    return others;
+  },
 });

@@ -41,7 +41,8 @@ export const automationEvents: RecordKind<SentEvent> = {
   kind: 'automation-events',
   timePartitioned: ['automation_events'],
   read: readEvent,
-  async write(db, records, { nowMs }) {
+  erase: (record, isErased) => (isErased('conversation', record.event.entity) ? undefined : record),
+  async write(db, records, { nowMs, erasedAtMs }) {
     await insertAutomationEvents(db, sortedByEntity(records).map(toPlaced), nowMs);
     let before: LockedVersion[] = [];
     const versions = await foldRecords(records, {
@@ -52,8 +53,13 @@ export const automationEvents: RecordKind<SentEvent> = {
       },
       history: (ids) => readAutomationEvents(db, ids),
       changeOf: ({ event }) => event,
+      erasedAtOf: (id) => erasedAtMs('conversation', id),
     });
-    await addEarlierConversationIds(db, earlierIds(records, before, versions));
+    // A state from before an erasure may not be deleted yet.
+    const known = before.filter(
+      ({ tenantId, entity }) => erasedAtMs('conversation', { tenantId, entity }) === undefined,
+    );
+    await addEarlierConversationIds(db, earlierIds(records, known, versions));
     await upsertConversationStates(db, versions, nowMs);
     return records.map(toWebhookEvent);
   },

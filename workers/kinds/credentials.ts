@@ -34,6 +34,12 @@ export function createCredentialsKind(ttlMs: number): RecordKind<StoredCredentia
     valuesKeptMs: ttlMs,
     withoutErased: withoutErasedCredentials,
     read: ({ data }) => readCredentials(data),
+    erase(record, isErased) {
+      const { event, row } = record;
+      const isAnyErased =
+        isErased('conversation-id', event.entity) || isErased('customer', row.customerExternalId);
+      return isAnyErased ? undefined : record;
+    },
     async write(db, records, { nowMs }) {
       const rows = records.map((record) => toRow(record, ttlMs, nowMs)).sort(compareRows);
       await holdErasures(

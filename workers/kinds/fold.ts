@@ -7,7 +7,11 @@ import { compareOrder, type ReadRecord } from './record-kind.ts';
  * How the records of a kind change their entity's state. `Stored` is a change as stored in the
  * history.
  */
-export interface Folding<State, Change, Stored extends EntityId & OrderedAt> {
+export interface Folding<
+  State,
+  Change,
+  Stored extends EntityId & OrderedAt & { readonly acceptedAtMs: number },
+> {
   /**
    * Returns the state after a change. `state` is undefined before the first change of an entity.
    */
@@ -20,22 +24,29 @@ export interface Folding<State, Change, Stored extends EntityId & OrderedAt> {
    */
   history(ids: readonly EntityId[]): AsyncIterable<readonly Stored[]>;
   changeOf(stored: Stored): Change;
+  /** Returns the time up to which the changes of an entity are erased; undefined if none are. */
+  erasedAtOf(id: EntityId): number | undefined;
 }
 
 /**
  * Returns the entities' new current rows, sorted. Records that arrive in order are applied to the
- * current row. If a record is older than the row's newest one (a replayed dead letter), the row is
- * recomputed from the whole history.
+ * current row. If a record is older than the row's newest one (a replayed dead letter), or earlier
+ * records of the entity are erased, the row is recomputed from the history.
  */
-export async function foldRecords<State, Change, Stored extends EntityId & OrderedAt>(
+export async function foldRecords<
+  State,
+  Change,
+  Stored extends EntityId & OrderedAt & { readonly acceptedAtMs: number },
+>(
   records: readonly ReadRecord<Change>[],
   folding: Folding<State, Change, Stored>,
 ): Promise<EntityVersion<State>[]> {
   const groups = groupByEntity(records);
   const stored = indexById(await folding.lock(groups.map((group) => group.id)));
-  const late = groups.filter(({ key, records: own }) => {
+  const late = groups.filter(({ id, key, records: own }) => {
     const current = stored.get(key);
-    return current !== undefined && compareOrder(own[0]!.firstPosition, current.newest) <= 0;
+    if (current === undefined) return false;
+    return compareOrder(own[0]!.firstPosition, current.newest) <= 0 || folding.erasedAtOf(id) !== undefined;
   });
   const refolded = await foldHistories(late, folding);
   return groups.map(({ id: { tenantId, entity }, key, records: own, lastRead }) => {
@@ -49,7 +60,11 @@ export async function foldRecords<State, Change, Stored extends EntityId & Order
 }
 
 /** Applies whole histories page by page, since one may have hundreds of thousands of records. */
-async function foldHistories<State, Change, Stored extends EntityId & OrderedAt>(
+async function foldHistories<
+  State,
+  Change,
+  Stored extends EntityId & OrderedAt & { readonly acceptedAtMs: number },
+>(
   groups: readonly { readonly id: EntityId }[],
   folding: Folding<State, Change, Stored>,
 ): Promise<Map<string, Pick<EntityVersion<State>, 'state' | 'newest'>>> {
@@ -57,6 +72,7 @@ async function foldHistories<State, Change, Stored extends EntityId & OrderedAt>
   if (groups.length === 0) return folded;
   for await (const page of folding.history(groups.map(({ id }) => id))) {
     for (const stored of page) {
+      if (stored.acceptedAtMs <= (folding.erasedAtOf(stored) ?? Number.NEGATIVE_INFINITY)) continue;
       const key = entityKey(stored);
       const state = folding.apply(folded.get(key)?.state, folding.changeOf(stored));
       const { generation, offset } = stored;

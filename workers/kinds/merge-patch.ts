@@ -4,14 +4,21 @@ import type { JsonScan } from '../../shared/contracts/json-scan.ts';
 import { readJsonObject } from '../../shared/contracts/read-json.ts';
 import { EventScanner } from '../../shared/contracts/scan-event.ts';
 import type { ColumnType } from '../../shared/postgres/array-parameter.ts';
-import { type EncodedRow, encodeRow, mergeRows, RowEncoder } from '../../shared/postgres/encoded-rows.ts';
+import {
+  type EncodedRow,
+  encodeRow,
+  mergeRows,
+  RowEncoder,
+  textOf,
+} from '../../shared/postgres/encoded-rows.ts';
 import type { EntityTables } from '../../shared/postgres/entity-tables.ts';
+import type { ErasedSubject } from '../../shared/postgres/erased-ids.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { type EntityChange, lockEntities, replaceEntities, updateEntities } from '../sql/entity-rows.ts';
-import { entityKey, indexById, insertPatches, readPatches } from '../sql/entity-tables.ts';
+import { type EntityId, entityKey, indexById, insertPatches, readPatches } from '../sql/entity-tables.ts';
 import { MemberScanner } from './member-scanner.ts';
 import { columnMember } from './members.ts';
-import { type ReadRecord, type RecordKind, sortedByEntity } from './record-kind.ts';
+import { type IsErased, type ReadRecord, type RecordKind, sortedByEntity } from './record-kind.ts';
 
 /**
  * Returns a kind whose records are merge patches on a current row. An omitted member leaves the
@@ -21,18 +28,28 @@ export function mergePatchKind(options: {
   readonly kind: RecordKind<EncodedRow>['kind'];
   readonly timePartitioned: RecordKind<EncodedRow>['timePartitioned'];
   readonly tables: EntityTables;
+  readonly subject: ErasedSubject;
+  /** Returns the patch without what identifies another person; the same if there is nothing. */
+  readonly erasePatch: (patch: JsonObject, isErased: IsErased) => JsonObject;
 }): RecordKind<EncodedRow> {
-  const { kind, timePartitioned, tables } = options;
+  const { kind, timePartitioned, tables, subject, erasePatch } = options;
   const patches = new PatchEncoder(tables);
   return {
     kind,
     timePartitioned,
     read: ({ data }: AcceptedRecord) => patches.read(data),
     scanner: new EventScanner(kind, (scan) => patches.scan(scan)),
-    async write(db, records, { nowMs }) {
+    erase(record, isErased) {
+      if (isErased(subject, record.event.entity)) return undefined;
+      const patch = patches.patchOf(record.row);
+      const left = erasePatch(patch, isErased);
+      return left === patch ? record : { ...record, row: patches.read(left) };
+    },
+    async write(db, records, { nowMs, erasedAtMs }) {
       const sorted = sortedByEntity(records);
       await insertPatches(db, tables, sorted, nowMs);
-      await changeEntities({ db, tables, patches, nowMs }, changesOf(sorted, patches));
+      const erasedAtOf = (id: EntityId) => erasedAtMs(subject, id);
+      await changeEntities({ db, tables, patches, nowMs, erasedAtOf }, changesOf(sorted, patches));
       return [];
     },
   };
@@ -70,6 +87,11 @@ class PatchEncoder {
     return encodeRow(this.encoder, this.types, [...values, writeJson(data)]);
   }
 
+  /** Returns the patch of a row. */
+  patchOf(row: EncodedRow): JsonObject {
+    return readPatch(textOf(row, this.tables.members.length));
+  }
+
   /** Reads the data as `read` does; undefined if it has another form than a gateway writes. */
   scan(scan: JsonScan): EncodedRow | undefined {
     const { encoder, members } = this;
@@ -85,6 +107,10 @@ class PatchEncoder {
   merge(rows: readonly EncodedRow[]): EncodedRow {
     return rows.length === 1 ? rows[0]! : mergeRows(this.encoder, this.types.length, rows);
   }
+}
+
+function readPatch(text: string): JsonObject {
+  return readJsonObject(Buffer.from(text), { rawMembers: NO_RAW_MEMBERS });
 }
 
 /** Returns the changes of each entity. The records are sorted by entity. */
@@ -116,15 +142,18 @@ interface ChangeContext {
   readonly tables: EntityTables;
   readonly patches: PatchEncoder;
   readonly nowMs: number;
+  readonly erasedAtOf: (id: EntityId) => number | undefined;
 }
 
 /**
  * Applies the changes to current rows. If a record is older than the row's newest one (a replayed
- * dead letter), the row is recomputed from the whole history.
+ * dead letter), or earlier records of the entity are erased, the row is recomputed from the history.
  */
 async function changeEntities(context: ChangeContext, changes: readonly EntityChange[]): Promise<void> {
-  const { db, tables, nowMs } = context;
-  const others = indexById(await updateEntities(db, tables, changes, nowMs));
+  const { db, tables, nowMs, erasedAtOf } = context;
+  const erased = changes.filter((change) => erasedAtOf(change) !== undefined);
+  const plain = erased.length === 0 ? changes : changes.filter((change) => !erased.includes(change));
+  const others = indexById([...(await updateEntities(db, tables, plain, nowMs)), ...erased]);
   if (others.size === 0) return;
   const rest = changes.filter((change) => others.has(entityKey(change)));
   const late = indexById(await lockEntities(db, tables, rest));
@@ -140,16 +169,17 @@ type Recomputed = Pick<EntityChange, 'row' | 'newest'>;
 
 /** Applies whole histories page by page, since one may have hundreds of thousands of records. */
 async function recompute(
-  { db, tables, patches }: ChangeContext,
+  { db, tables, patches, erasedAtOf }: ChangeContext,
   late: readonly EntityChange[],
 ): Promise<Map<string, Recomputed>> {
   const recomputed = new Map<string, Recomputed>();
   if (late.length === 0) return recomputed;
   for await (const page of readPatches(db, tables, late)) {
     for (const stored of page) {
+      if (stored.acceptedAtMs <= (erasedAtOf(stored) ?? Number.NEGATIVE_INFINITY)) continue;
       const key = entityKey(stored);
       const before = recomputed.get(key);
-      const patch = patches.read(readJsonObject(Buffer.from(stored.patch), { rawMembers: NO_RAW_MEMBERS }));
+      const patch = patches.read(readPatch(stored.patch));
       const row = before ? patches.merge([before.row, patch]) : patch;
       const { generation, offset } = stored;
       recomputed.set(key, { row, newest: { generation, offset } });

@@ -7,7 +7,17 @@ import { membersOf } from '../../shared/kinds/members.ts';
 import { messageSentSchema } from '../../shared/kinds/message-sent.ts';
 import { LARGE_FROM, runInSlices } from '../../shared/map-in-slices.ts';
 import { countMessages } from '../../shared/postgres/count-messages.ts';
-import { type EncodedRow, encodeRow, RowEncoder } from '../../shared/postgres/encoded-rows.ts';
+import {
+  type EncodedRow,
+  encodeRow,
+  hasText,
+  hasValue,
+  RowEncoder,
+  textOf,
+  valueEnd,
+  valueStart,
+} from '../../shared/postgres/encoded-rows.ts';
+import { ERASED_TEXT, erasedRecordId } from '../../shared/postgres/erased-ids.ts';
 import {
   defaultOf,
   MESSAGE_SENT_COLUMNS,
@@ -31,6 +41,15 @@ export const messageSent: RecordKind<EncodedRow> = {
   timePartitioned: ['message_sent'],
   read: readMessageSent,
   scanner: new EventScanner('message-sent', scanMessageSent),
+  erase(record, isErased) {
+    const { event, row } = record;
+    const isAnyErased =
+      isErased('conversation-id', textOf(row, CONVERSATION_ID)) ||
+      isErased('conversation', textOf(row, EXTERNAL_CONVERSATION_ID));
+    if (!isAnyErased) return record;
+    const id = erasedRecordId(event.tenantId, event.id);
+    return { ...record, event: { ...event, id, requestId: '' }, row: blankRow(row) };
+  },
   async write(db, records, { nowMs, quality }) {
     const sorted = sortedByTenant(records, ({ event }) => event.tenantId, compareRecords);
     await insertMessageSent(db, sorted, nowMs);
@@ -89,6 +108,27 @@ function findGaps(sent: (member: string) => boolean, used: (type: string) => boo
     ['selectedSuggestionIndex', suggestionUsed],
   ];
   return calledFor.filter(([member, called]) => called && !sent(member)).map(([member]) => member);
+}
+
+const COLUMN_NAMES = MESSAGE_SENT_COLUMNS.map(({ name }) => name);
+const CONVERSATION_ID = COLUMN_NAMES.indexOf('conversation_id');
+const EXTERNAL_CONVERSATION_ID = COLUMN_NAMES.indexOf('external_conversation_id');
+const ERASED = Buffer.from(ERASED_TEXT);
+
+/**
+ * Returns the row without ids and texts. The conversation's ids are gone; another text that was not
+ * empty becomes the word `erased`, because counts depend on whether there was one.
+ */
+function blankRow(row: EncodedRow): EncodedRow {
+  encoder.begin(valueEnd(row, COLUMN_NAMES.length - 1) - valueStart(row, 0) + OVERHEAD_BYTES);
+  for (const [column, { type }] of MESSAGE_SENT_COLUMNS.entries()) {
+    if (column === CONVERSATION_ID || column === EXTERNAL_CONVERSATION_ID) encoder.absent();
+    else if (type === 'text' && hasText(row, column)) encoder.text(ERASED, 0, ERASED.length);
+    else if (hasValue(row, column))
+      encoder.element(row.bytes, valueStart(row, column), valueEnd(row, column));
+    else encoder.absent();
+  }
+  return encoder.end();
 }
 
 const COLUMN_BY_MEMBER = new Map(MESSAGE_SENT_MEMBERS.map(({ name }, column) => [name, column]));

@@ -5,9 +5,11 @@ import type { EventScanner } from '../../shared/contracts/scan-event.ts';
 import { StacklessError } from '../../shared/contracts/stackless-error.ts';
 import type { QualityCounts } from '../../shared/data-quality/counts.ts';
 import type { DeadLetter } from '../../shared/postgres/dead-letters.ts';
+import type { ErasedSubject } from '../../shared/postgres/erased-ids.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { TimePartitionedTable } from '../../shared/postgres/time-partitions.ts';
 import { sortedByTenant } from '../sql/by-tenant.ts';
+import type { EntityId } from '../sql/entity-tables.ts';
 import type { OrderedAt, ReadAt } from '../sql/read-positions.ts';
 import type { WebhookEvent } from '../sql/webhook-events.ts';
 
@@ -24,8 +26,16 @@ export interface ReadRecord<Row> {
   readonly firstPosition: ReadAt;
 }
 
+/** Returns whether an id in a record was erased after the record was accepted. */
+export type IsErased = (subject: ErasedSubject, id: string) => boolean;
+
 export interface WriteContext {
   readonly nowMs: number;
+  /**
+   * Returns the time up to which the records of an entity are erased; undefined if they are not. The
+   * current row must not depend on older records, which may not be deleted yet.
+   */
+  erasedAtMs(subject: ErasedSubject, entity: EntityId): number | undefined;
   /** Counts of the records' quality, which the transaction stores. */
   readonly quality: QualityCounts;
 }
@@ -50,6 +60,11 @@ export interface RecordKind<Row> {
    * duplicate ids. Resolves with the events for webhooks.
    */
   write(db: Queryable, records: readonly ReadRecord<Row>[], context: WriteContext): Promise<WebhookEvent[]>;
+  /**
+   * Returns the record as it may be stored: the same if no id in it is erased, one without what
+   * identifies a person, or undefined.
+   */
+  erase(record: ReadRecord<Row>, isErased: IsErased): ReadRecord<Row> | undefined;
   /**
    * Milliseconds after acceptance for which dead letters keep their values. Default: as long as the
    * dead letters exist.

@@ -1,6 +1,7 @@
 import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
 import { withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
+import { epochMs } from '../../shared/postgres/times.ts';
 import type { EntityId } from './entity-tables.ts';
 import { readInPages } from './read-in-pages.ts';
 import { lateReadColumns, type ReadAt } from './read-positions.ts';
@@ -70,11 +71,12 @@ export async function insertAutomationEvents(
 export interface StoredAutomationEvent extends EntityId {
   readonly generation: number;
   readonly offset: bigint;
+  readonly acceptedAtMs: number;
   readonly event: AutomationEventRow;
 }
 
 /** The columns of an event that determine its conversation's state. */
-const STATE_COLUMNS = `tenant_id, external_conversation_id, generation, "offset", event_id, conversation_id, type,
+const STATE_COLUMNS = `tenant_id, external_conversation_id, generation, "offset", accepted_at, event_id, conversation_id, type,
          occurred_at_ns, current_task_name, input_variables, transfer_task_name`;
 
 /**
@@ -86,9 +88,10 @@ export async function* readAutomationEvents(
   db: Queryable,
   ids: readonly EntityId[],
 ): AsyncGenerator<StoredAutomationEvent[]> {
-  const pages = readInPages<AutomationEventRow & EntityId & { generation: number; offset: bigint }>(
+  const pages = readInPages<AutomationEventRow & Omit<StoredAutomationEvent, 'event'>>(
     db,
     `select e.tenant_id as "tenantId", e.external_conversation_id as entity, e.generation, e."offset",
+            ${epochMs('e.accepted_at')} as "acceptedAtMs",
             e.event_id as "eventId", e.conversation_id as "conversationId", e.type,
             e.occurred_at_ns as "occurredAtNs", e.current_task_name as "currentTaskName",
             e.input_variables as "inputVariables", null as "replyMessageId", null as "replyText",
@@ -103,11 +106,12 @@ export async function* readAutomationEvents(
     [ids.map((id) => id.tenantId), ids.map((id) => id.entity)],
   );
   for await (const rows of pages) {
-    yield rows.map(({ tenantId, entity, generation, offset, ...event }) => ({
+    yield rows.map(({ tenantId, entity, generation, offset, acceptedAtMs, ...event }) => ({
       tenantId,
       entity,
       generation,
       offset,
+      acceptedAtMs,
       event,
     }));
   }

@@ -3,6 +3,7 @@ import type { EncodedRow } from '../../shared/postgres/encoded-rows.ts';
 import type { EntityTables } from '../../shared/postgres/entity-tables.ts';
 import { withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
+import { epochMs } from '../../shared/postgres/times.ts';
 import { readInPages } from './read-in-pages.ts';
 import { lateReadColumns, lateReadOf, type OrderedAt, type ReadAt } from './read-positions.ts';
 
@@ -84,6 +85,7 @@ export interface LockedRow {
 }
 
 export interface StoredPatch extends EntityId, OrderedAt {
+  readonly acceptedAtMs: number;
   /** The patch as JSON text. */
   readonly patch: string;
 }
@@ -97,10 +99,11 @@ export function readPatches(
   tables: EntityTables,
   ids: readonly EntityId[],
 ): AsyncIterable<StoredPatch[]> {
-  const columns = `tenant_id, ${tables.idColumn}, generation, "offset", patch`;
+  const columns = `tenant_id, ${tables.idColumn}, generation, "offset", accepted_at, patch`;
   return readInPages<StoredPatch>(
     db,
-    `select h.tenant_id as "tenantId", h.${tables.idColumn} as entity, h.generation, h."offset", h.patch::text as patch
+    `select h.tenant_id as "tenantId", h.${tables.idColumn} as entity, h.generation, h."offset",
+            ${epochMs('h.accepted_at')} as "acceptedAtMs", h.patch::text as patch
        from unnest($1::text[], $2::text[]) as wanted (tenant_id, entity)
        join (select ${columns} from ${tables.history} union all select ${columns} from ${tables.bases}) h
          on h.tenant_id = wanted.tenant_id and h.${tables.idColumn} = wanted.entity

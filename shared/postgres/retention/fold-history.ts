@@ -64,7 +64,7 @@ export const FOLDED_HISTORIES: Readonly<Record<string, FoldedHistory>> = {
  * Key of the advisory lock that excludes folding from deleting an entity's records; an arbitrary
  * number. Without it, a fold that began before the deletion could write the records again.
  */
-const FOLD_LOCK = 7_305_411_904;
+const FOLD_LOCK = 7_305_411_924;
 
 /** Blocks folds of histories until the caller's transaction ends, and waits for one in progress. */
 export async function lockFolds(db: Queryable): Promise<void> {

@@ -6,7 +6,7 @@ import { listTenants } from '../tenants.ts';
 import { earlierNow } from '../times.ts';
 import { cutoffMs, type ExpiredWeek, findExpiredWeeks } from './expired-weeks.ts';
 import { FOLDED_HISTORIES, foldPartition } from './fold-history.ts';
-import { deleteOldCredentials } from './old-credentials.ts';
+import { deleteOldCredentials, deleteOldErasures } from './old-rows.ts';
 import { copyBodies, hasWaiting } from './webhook-weeks.ts';
 
 export interface RetentionDeps {
@@ -36,7 +36,7 @@ export interface RetentionReport {
 }
 
 /** Key of the advisory lock that admits one run at a time; an arbitrary number. */
-const RETENTION_LOCK = 7_305_411_905;
+const RETENTION_LOCK = 7_305_411_925;
 /** A run waits for queries that read a week that it drops, perhaps for minutes. */
 const RUN_TIMEOUT_MS = 6 * 3_600_000;
 const DETACH_TIMEOUT_MS = 10_000;
@@ -89,6 +89,8 @@ async function run(deps: RetentionDeps): Promise<RetentionReport> {
   }
   const acceptedBeforeMs = cutoffMs(retention, 'credentials', nowMs);
   const credentials = acceptedBeforeMs === undefined ? 0 : await deleteOldCredentials(pool, acceptedBeforeMs);
+  const auditBeforeMs = cutoffMs(retention, 'audit', nowMs);
+  if (auditBeforeMs !== undefined) await deleteOldErasures(pool, auditBeforeMs);
   return { dropped, kept, credentials };
 }
 

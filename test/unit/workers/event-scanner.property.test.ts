@@ -141,6 +141,7 @@ async function statementsOf(kind: RecordKind<unknown>, event: Envelope, row: unk
   const read = { generation: 1, partition: 2, offset: 3n };
   await kind.write(db, [{ event, row, read, firstPosition: read }], {
     nowMs: NOW_MS,
+    erasedAtMs: () => undefined,
     quality: new QualityCounts(),
   });
   return statements;

@@ -40,3 +40,10 @@ export async function deleteOldCredentials(pool: Pool, acceptedBeforeMs: number)
     if (rows.length < ROWS_MAX) return deleted;
   }
 }
+
+/** Deletes the entries of the audit of erasures that were completed, and are older than this time. */
+export async function deleteOldErasures(pool: Pool, beforeMs: number): Promise<void> {
+  await pool.query('delete from erasures where erased_at < $1 and finished_at is not null', [
+    new Date(beforeMs),
+  ]);
+}

@@ -1,0 +1,212 @@
+import type { Pool } from '../../shared/postgres/pool.ts';
+import { SQLSTATE, sqlStateOf } from '../../shared/postgres/sqlstate.ts';
+import { blankDeltas, blankSums, type DeltaPlace, deleteEarlierIds } from '../sql/erase-counts.ts';
+import {
+  blankCredentialReads,
+  deleteCredentialErasures,
+  deleteCredentials,
+} from '../sql/erase-credentials.ts';
+import { deleteDeadLetters, type FoundDeadLetter, findDeadLetters } from '../sql/erase-dead-letters.ts';
+import {
+  AGENTS,
+  CONVERSATIONS,
+  deleteBases,
+  deleteCurrent,
+  deleteHistory,
+  type EntityTablesToErase,
+  eraseAttributes,
+  eraseSupervisors,
+  STATES,
+} from '../sql/erase-entities.ts';
+import { blankMessages, listPartitions } from '../sql/erase-messages.ts';
+import { blankDeliveries, deleteWebhooks, findQueuedBodies, findWebhooks } from '../sql/erase-webhooks.ts';
+import { retried } from './retried.ts';
+import { type ErasureScope, membersWith, type Removed } from './scope.ts';
+import type { ErasureStep } from './steps.ts';
+
+export interface RemovalDeps {
+  readonly pool: Pool;
+  /** Nothing that is erased is stored after this time. */
+  readonly storedToMs: number;
+  readonly onStep?: ((step: ErasureStep) => void | Promise<void>) | undefined;
+}
+
+/** Removes what has one of the ids, in short transactions. */
+export async function removeAll(deps: RemovalDeps, scope: ErasureScope): Promise<Removed> {
+  const removal = new Removal(deps, scope);
+  // Dead letters name the records whose rejection webhooks reported, and go after these.
+  const letters = await findDeadLetters(deps.pool, scope);
+  await removal.webhooks(letters);
+  await removal.deadLetters(letters);
+  await removal.entities();
+  await removal.credentials();
+  await removal.messages();
+  await removal.counts();
+  return removal;
+}
+
+const LETTERS_MAX = 500;
+
+class Removal {
+  readonly deleted: Record<string, number> = {};
+  readonly blanked: Record<string, number> = {};
+  readonly #deps: RemovalDeps;
+  readonly #scope: ErasureScope;
+
+  constructor(deps: RemovalDeps, scope: ErasureScope) {
+    this.#deps = deps;
+    this.#scope = scope;
+  }
+
+  async webhooks(letters: readonly FoundDeadLetter[]): Promise<void> {
+    const { pool, storedToMs, onStep } = this.#deps;
+    const { tenantId } = this.#scope;
+    const rejected = letters.filter(({ recordId }) => recordId !== '');
+    const texts = [
+      ...membersWith(this.#scope),
+      ...rejected.map(({ recordId }) => Buffer.from(`"eventId":${JSON.stringify(recordId)}`)),
+    ];
+    for (const partition of await listPartitions(pool, 'webhook_messages')) {
+      await this.#inPartition(() =>
+        findWebhooks(pool, partition, { tenantId, texts, createdToMs: storedToMs }),
+      );
+    }
+    await this.#deleteWebhooks(() => findQueuedBodies(pool, tenantId, texts));
+    this.#addBlanked('webhook_attempts', await retried(() => blankDeliveries(pool, this.#scope)));
+    await onStep?.('webhooks');
+  }
+
+  /** Deletes the webhooks of a week, unless retention has dropped it meanwhile. */
+  async #inPartition(find: () => Promise<string[]>): Promise<void> {
+    try {
+      await this.#deleteWebhooks(find);
+    } catch (error) {
+      if (sqlStateOf(error) !== SQLSTATE.UNDEFINED_TABLE) throw error;
+    }
+  }
+
+  async #deleteWebhooks(find: () => Promise<string[]>): Promise<void> {
+    const { pool } = this.#deps;
+    for (let ids = await find(); ids.length > 0; ids = await find()) {
+      const deleted = await retried(() => deleteWebhooks(pool, this.#scope.tenantId, ids));
+      this.#add('webhook_messages', deleted.messages);
+      this.#add('webhook_queue', deleted.waiting);
+      this.#addBlanked('webhook_attempts', deleted.attempts);
+    }
+  }
+
+  async deadLetters(letters: readonly FoundDeadLetter[]): Promise<void> {
+    const { pool, onStep } = this.#deps;
+    for (const topic of new Set(letters.map((letter) => letter.topic))) {
+      const ofTopic = letters.filter((letter) => letter.topic === topic);
+      for (let from = 0; from < ofTopic.length; from += LETTERS_MAX) {
+        const part = ofTopic.slice(from, from + LETTERS_MAX);
+        const deleted = await retried(() => deleteDeadLetters(pool, this.#scope.tenantId, part));
+        this.#add('dead_letters', deleted.letters);
+        this.#add('event_keys', deleted.keys);
+      }
+    }
+    await onStep?.('dead-letters');
+  }
+
+  async entities(): Promise<void> {
+    const { pool, onStep } = this.#deps;
+    const { tenantId, agents, conversations, customers, erasedAtMs } = this.#scope;
+    for (const id of agents) await this.#entity(AGENTS, id);
+    for (const id of conversations) {
+      await this.#entity(CONVERSATIONS, id);
+      await this.#entity(STATES, id);
+    }
+    if (agents.length > 0) {
+      this.#addBlanked('agents', await retried(() => eraseSupervisors(pool, tenantId, agents, erasedAtMs)));
+    }
+    if (customers.length > 0) {
+      const changed = await retried(() => eraseAttributes(pool, tenantId, customers, erasedAtMs));
+      this.#addBlanked('conversations', changed);
+    }
+    await onStep?.('entities');
+  }
+
+  async #entity(tables: EntityTablesToErase, id: string): Promise<void> {
+    const { pool } = this.#deps;
+    const { tenantId, erasedAtMs } = this.#scope;
+    const entity = { tenantId, id, erasedAtMs };
+    for (let records = -1; records !== 0; ) {
+      const deleted = await retried(() => deleteHistory(pool, tables, entity));
+      records = deleted.records;
+      this.#add(tables.history, deleted.records);
+      this.#add('event_keys', deleted.keys);
+    }
+    this.#add(tables.bases, await retried(() => deleteBases(pool, tables, entity)));
+    this.#add(tables.current, await retried(() => deleteCurrent(pool, tables, entity)));
+  }
+
+  async credentials(): Promise<void> {
+    const { pool, onStep } = this.#deps;
+    for (let found = -1; found !== 0; ) {
+      const deleted = await retried(() => deleteCredentials(pool, this.#scope));
+      found = deleted.credentials;
+      this.#add('credentials', deleted.credentials);
+      this.#add('event_keys', deleted.keys);
+      this.#addBlanked('credential_reads', deleted.reads);
+    }
+    this.#addBlanked('credential_reads', await retried(() => blankCredentialReads(pool, this.#scope)));
+    this.#add('credential_erasures', await retried(() => deleteCredentialErasures(pool, this.#scope)));
+    await onStep?.('credentials');
+  }
+
+  async messages(): Promise<void> {
+    const { pool, onStep } = this.#deps;
+    for (const partition of await this.#ifConversations(() => listPartitions(pool, 'message_sent'))) {
+      await this.#blankWeek(partition);
+    }
+    await onStep?.('messages');
+  }
+
+  /** Blanks the messages of a week, unless retention has dropped it meanwhile. */
+  async #blankWeek(partition: string): Promise<void> {
+    const { pool } = this.#deps;
+    try {
+      for (let found = -1; found !== 0; ) {
+        const blanked = await retried(() => blankMessages(pool, partition, this.#scope));
+        found = blanked.messages;
+        this.#addBlanked('message_sent', blanked.messages);
+        this.#addBlanked('event_keys', blanked.keys);
+      }
+    } catch (error) {
+      if (sqlStateOf(error) !== SQLSTATE.UNDEFINED_TABLE) throw error;
+    }
+  }
+
+  async counts(): Promise<void> {
+    const { pool, onStep } = this.#deps;
+    await this.#ifConversations(async () => {
+      let place: DeltaPlace | undefined;
+      do {
+        const { changed, last } = await retried(() => blankDeltas(pool, this.#scope, place));
+        this.#addBlanked('message_sent_deltas', changed);
+        place = last;
+      } while (place !== undefined);
+      for (let moved = -1; moved !== 0; ) {
+        moved = await retried(() => blankSums(pool, this.#scope));
+        this.#addBlanked('message_sent_conversations', moved);
+      }
+      this.#add('earlier_conversation_ids', await retried(() => deleteEarlierIds(pool, this.#scope)));
+      return [];
+    });
+    await onStep?.('counts');
+  }
+
+  async #ifConversations<T>(work: () => Promise<T[]>): Promise<T[]> {
+    const { conversations, conversationIds } = this.#scope;
+    return conversations.length + conversationIds.length > 0 ? await work() : [];
+  }
+
+  #add(table: string, rows: number): void {
+    if (rows > 0) this.deleted[table] = (this.deleted[table] ?? 0) + rows;
+  }
+
+  #addBlanked(table: string, rows: number): void {
+    if (rows > 0) this.blanked[table] = (this.blanked[table] ?? 0) + rows;
+  }
+}

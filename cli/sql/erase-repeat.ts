@@ -1,0 +1,63 @@
+import type { ErasedId, ErasedSubject } from '../../shared/postgres/erased-ids.ts';
+import type { Queryable } from '../../shared/postgres/pool.ts';
+import { epochMs } from '../../shared/postgres/times.ts';
+
+/** Resolves with the erased ids of these tenants. */
+export async function listErasedIds(db: Queryable, tenantIds: readonly string[]): Promise<ErasedId[]> {
+  const { rows } = await db.query<ErasedId>(
+    `select tenant_id as "tenantId", subject, encode(id_sha256, 'hex') as "idSha256",
+            ${epochMs('erased_at')} as "erasedAtMs"
+       from erased_ids where tenant_id = any($1::text[])`,
+    [tenantIds],
+  );
+  return rows;
+}
+
+/** Where ids of each subject are stored, as table and column. */
+const PLACES: Readonly<Record<Exclude<ErasedSubject, 'tenant'>, readonly (readonly [string, string])[]>> = {
+  agent: [
+    ['agents', 'external_agent_id'],
+    ['agent_records', 'external_agent_id'],
+    ['dead_letters', 'entity'],
+  ],
+  conversation: [
+    ['conversations', 'external_conversation_id'],
+    ['conversation_records', 'external_conversation_id'],
+    ['conversation_states', 'external_conversation_id'],
+    ['automation_events', 'external_conversation_id'],
+    ['message_sent', 'external_conversation_id'],
+    ['message_sent_conversations', 'external_conversation_id'],
+    ['earlier_conversation_ids', 'external_conversation_id'],
+    ['dead_letters', 'entity'],
+  ],
+  'conversation-id': [
+    ['credentials', 'conversation_id'],
+    ['automation_events', 'conversation_id'],
+    ['message_sent', 'conversation_id'],
+    ['message_sent_conversations', 'conversation_id'],
+    ['earlier_conversation_ids', 'conversation_id'],
+    ['dead_letters', 'entity'],
+  ],
+  customer: [['credentials', 'customer_external_id']],
+};
+
+/** Resolves with the stored ids of a tenant that have one of these hashes. Reads all of the tenant's ids. */
+export async function findByHash(
+  db: Queryable,
+  tenantId: string,
+  subject: Exclude<ErasedSubject, 'tenant'>,
+  hashes: readonly string[],
+): Promise<string[]> {
+  const found = new Set<string>();
+  for (const [table, column] of PLACES[subject]) {
+    const { rows } = await db.query<{ id: string }>(
+      `select distinct t.${column} as id
+         from ${table} t
+        where t.tenant_id = $1
+          and encode(sha256(convert_to($1 || ' ' || $2 || ' ' || t.${column}, 'UTF8')), 'hex') = any($3::text[])`,
+      [tenantId, subject, hashes],
+    );
+    for (const { id } of rows) found.add(id);
+  }
+  return [...found];
+}

@@ -1,0 +1,492 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { type ErasureDeps, erase } from '../../cli/erase/erase.ts';
+import { NO_IDS } from '../../cli/erase/scope.ts';
+import type { ErasureStep } from '../../cli/erase/steps.ts';
+import { insertErasedIds } from '../../cli/sql/erased-ids.ts';
+import { type ErasureSubject, findUnfinished, listErasures } from '../../cli/sql/erasures.ts';
+import type { JsonObject } from '../../shared/contracts/json.ts';
+import type { Kind } from '../../shared/contracts/kinds.ts';
+import { insertCredentialRead } from '../../shared/postgres/credential-reads.ts';
+import { erasedIdHash } from '../../shared/postgres/erased-ids.ts';
+import { inTransaction } from '../../shared/postgres/pool.ts';
+import { compactDeltas } from '../../workers/compact-deltas.ts';
+import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
+import { automationEvents } from '../../workers/kinds/automation-events.ts';
+import { conversationMetadata } from '../../workers/kinds/conversation-metadata.ts';
+import { createCredentialsKind } from '../../workers/kinds/credentials.ts';
+import { messageSent } from '../../workers/kinds/message-sent.ts';
+import type { RecordKind } from '../../workers/kinds/record-kind.ts';
+import { runSluice } from '../support/command.ts';
+import { dumpDatabase } from '../support/dump.ts';
+import { findPlanted } from '../support/find-planted.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+import { countTwice } from '../support/recount.ts';
+import { waitFor } from '../support/wait.ts';
+import { createWebhookBench } from '../support/webhooks.ts';
+import { type BenchWorker, createWorkerBench, type WorkerBench } from '../support/worker-bench.ts';
+
+const HOUR_MS = 3_600_000;
+const RUNNING = new AbortController().signal;
+const KINDS: readonly RecordKind<unknown>[] = [
+  agentMetadata,
+  conversationMetadata,
+  automationEvents,
+  createCredentialsKind(24 * HOUR_MS),
+  messageSent,
+] as unknown as readonly RecordKind<unknown>[];
+
+const database = await createTestDatabase();
+const { pool } = database;
+const webhooks = createWebhookBench(pool);
+
+type Worker = WorkerBench<unknown> & BenchWorker;
+
+/** A tenant with a worker of each kind, and another one with records of the same ids. */
+interface World {
+  readonly tenantId: string;
+  readonly other: string;
+  readonly clock: WorkerBench<unknown>['clock'];
+  readonly of: (kind: Kind) => Worker;
+  /** Stores everything that was appended and not stored yet. */
+  store(): Promise<void>;
+}
+
+let worlds = 0;
+async function createWorld(): Promise<World> {
+  worlds += 1;
+  const prefix = `world${worlds}.`;
+  const workers = new Map<Kind, Worker>();
+  for (const kind of KINDS) {
+    const bench = await createWorkerBench(pool, kind, prefix);
+    workers.set(kind.kind, { ...bench, ...bench.startWorker() });
+  }
+  const { tenantId, clock } = workers.get('agent-metadata')!;
+  const other = `${prefix}other`;
+  for (const tenant of [tenantId, other]) {
+    await webhooks.tenant(tenant);
+    await webhooks.endpoint(tenant, 'http://127.0.0.1:1/');
+  }
+  return {
+    tenantId,
+    other,
+    clock,
+    of: (kind) => workers.get(kind)!,
+    async store() {
+      for (const { consumer } of workers.values()) await consumer.read(0);
+    },
+  };
+}
+
+/** The ids of a person and of a conversation; every text of theirs contains `planted`. */
+const AGENT = 'planted-agent';
+const CUSTOMER = 'planted-customer';
+const CHAT = 'planted-chat';
+const CONVERSATION = 'PLANTEDCONVERSATION';
+const TEXT = 'planted text "of" a reply';
+
+/** Records of every kind with ids of these persons, as they are sent. */
+function recordsOf(id: (name: string) => string): readonly (readonly [Kind, string, string, JsonObject])[] {
+  const event = {
+    conversationId: CONVERSATION,
+    externalConversationId: CHAT,
+    occurredAt: '2026-06-10T11:00:00Z',
+  };
+  const message = {
+    augmentationType: ['AUTOSUGGEST'],
+    selectedSuggestionText: TEXT,
+    initialSuggestionsId: 'planted-set',
+  };
+  const credentials = { customerExternalId: CUSTOMER, keyId: 'k', ciphertext: 'AAEC/w==' };
+  return [
+    ['agent-metadata', AGENT, id('agent'), { externalAgentId: AGENT, agentName: 'planted name' }],
+    [
+      'agent-metadata',
+      'supervised',
+      'supervised-1',
+      { externalAgentId: 'supervised', supervisorId: AGENT, supervisorName: 'planted name', lobId: 'kept' },
+    ],
+    ['agent-metadata', AGENT, id('bad-agent'), { externalAgentId: AGENT, lobId: 7 }],
+    ['conversation-metadata', CHAT, id('chat'), { externalConversationId: CHAT, campaign: 'planted' }],
+    [
+      'conversation-metadata',
+      'other-chat',
+      'named-1',
+      {
+        externalConversationId: 'other-chat',
+        attributes: [
+          { name: 'customer', value: CUSTOMER },
+          { name: 'kept', value: 'kept' },
+        ],
+      },
+    ],
+    ['conversation-metadata', CHAT, id('bad-chat'), { externalConversationId: CHAT, lobId: 7 }],
+    [
+      'automation-events',
+      CHAT,
+      id('start'),
+      { ...event, type: 'processingStart', inputVariables: { name: TEXT } },
+    ],
+    [
+      'automation-events',
+      CHAT,
+      id('reply'),
+      { ...event, type: 'reply', reply: { messageId: 'planted-reply', text: TEXT } },
+    ],
+    ['automation-events', CHAT, id('bad-event'), { ...event, type: 'unknown' }],
+    ['credentials', CONVERSATION, id('credentials'), credentials],
+    ['credentials', 'OTHER', id('credentials-2'), credentials],
+    ['credentials', CONVERSATION, id('bad-credentials'), { ...credentials, ciphertext: 'no base64' }],
+    [
+      'message-sent',
+      CONVERSATION,
+      id('message'),
+      { ...message, conversationId: CONVERSATION, messageId: id('message') },
+    ],
+    [
+      'message-sent',
+      id('message-2'),
+      id('message-2'),
+      { ...message, externalConversationId: CHAT, messageId: id('message-2'), numEdits: 0 },
+    ],
+    [
+      'message-sent',
+      'OTHER',
+      'kept',
+      {
+        ...message,
+        conversationId: 'OTHER',
+        messageId: 'kept',
+        selectedSuggestionText: 'kept',
+        initialSuggestionsId: 'kept',
+      },
+    ],
+    [
+      'message-sent',
+      id('bad-message'),
+      id('bad-message'),
+      { ...message, externalConversationId: CHAT, messageId: id('bad-message'), numEdits: 'many' },
+    ],
+  ];
+}
+
+/** Appends the records for a tenant. */
+function send(
+  { of }: World,
+  tenantId: string,
+  acceptedAtMs: number,
+  id = (name: string) => `planted-${name}`,
+) {
+  for (const [kind, entity, recordId, data] of recordsOf(id)) {
+    of(kind).append(data, { tenantId, entity, id: recordId, acceptedAtMs, contentHash: undefined });
+  }
+}
+
+/** Adds rows that no record makes: of the audit, of dropped weeks, and answers of receivers. */
+async function addRows({ tenantId, clock }: World): Promise<void> {
+  const at = new Date(clock.ms - HOUR_MS);
+  await insertCredentialRead(pool, {
+    tenantId,
+    readId: `read of ${tenantId}`,
+    readAtMs: at.getTime(),
+    apiKeyId: 'key',
+    requestId: 'request',
+    conversationId: CONVERSATION,
+    outcome: 'read',
+    eventId: 'planted-credentials',
+  });
+  await pool.query('insert into credential_erasures values ($1, $2, $3)', [tenantId, CONVERSATION, at]);
+  await pool.query(`insert into agent_bases values ($1, $2, 0, 0, $3, '{"agentName":"planted name"}')`, [
+    tenantId,
+    AGENT,
+    at,
+  ]);
+  await pool.query(`insert into conversation_bases values ($1, $2, 0, 0, $3, '{"campaign":"planted"}')`, [
+    tenantId,
+    CHAT,
+    at,
+  ]);
+  await pool.query(
+    `insert into automation_event_bases values ($1, $2, 0, 0, $3, 'planted-event', $4, 'reply', 0, null, $5, null)`,
+    [tenantId, CHAT, at, CONVERSATION, TEXT],
+  );
+  await pool.query('insert into earlier_conversation_ids values ($1, $2, $3, $4)', [
+    tenantId,
+    'PLANTEDEARLIER',
+    CHAT,
+    at,
+  ]);
+  // All webhooks of the tenant are finished, but one.
+  await pool.query(
+    `with ended as (
+       delete from webhook_queue q where q.tenant_id = $1 and q.seq <> (select max(seq) from webhook_queue where tenant_id = $1)
+       returning tenant_id, endpoint_id, created_at, message_id, seq, ordering_key
+     ), attempts as (
+       insert into webhook_attempts (tenant_id, endpoint_id, message_id, attempt, created_at, status, duration_ms, answer)
+       select tenant_id, endpoint_id, message_id, 1, created_at, 500, 1, convert_to($2, 'UTF8') from ended
+     )
+     insert into webhook_deliveries (tenant_id, endpoint_id, created_at, message_id, seq, ordering_key, state, due_at)
+     select tenant_id, endpoint_id, created_at, message_id, seq, ordering_key, 'failed', created_at from ended`,
+    [tenantId, TEXT],
+  );
+}
+
+/** Resolves with the places that contain a planted text, by table. */
+async function findIn(world: World, ...texts: readonly string[]): Promise<string[]> {
+  const planted = texts.map((text) => ({ name: text, text }));
+  const found = findPlanted(await dumpDatabase(pool, world.tenantId), planted);
+  return [...new Set(found.map((text) => text.replace(/_p\d{8}/, '').replace(/_\d\d,/, ',')))].sort();
+}
+
+function eraseIn(
+  { tenantId, clock }: World,
+  subject: Exclude<ErasureSubject, 'tenant'>,
+  id: string,
+  deps: Partial<ErasureDeps> = {},
+) {
+  const ids = { agent: 'agents', conversation: 'conversations', customer: 'customers' } as const;
+  return erase(
+    { pool, clock, ...deps },
+    {
+      tenantId,
+      erasureId: `erasure of ${subject}`,
+      subject,
+      idSha256: erasedIdHash(tenantId, subject, id),
+      erasedAtMs: clock.ms,
+      erasedBy: 'test',
+      ids: { ...NO_IDS, [ids[subject]]: [id] },
+      removed: null,
+      finishedAtMs: null,
+    },
+  );
+}
+
+describe('erasing', () => {
+  let world: World;
+  beforeAll(async () => {
+    world = await createWorld();
+    const { tenantId, other, clock } = world;
+    send(world, tenantId, clock.ms - HOUR_MS);
+    send(world, other, clock.ms - HOUR_MS);
+    await world.store();
+    await compactDeltas({ pool }, RUNNING);
+    // Counts that are not compacted yet.
+    const message = world.of('message-sent');
+    message.append(
+      { augmentationType: ['FREEHAND'], conversationId: CONVERSATION, messageId: 'planted-late' },
+      { entity: CONVERSATION, id: 'planted-late' },
+    );
+    await message.consumer.deliver(0, BigInt(message.log.records(message.topic, 0).length - 1));
+    await addRows(world);
+  });
+
+  it('an agent leaves its id nowhere', async () => {
+    expect(await findIn(world, AGENT, 'planted name')).not.toEqual([]);
+    const before = await dumpDatabase(pool, world.other);
+    await eraseIn(world, 'agent', AGENT);
+    expect(await findIn(world, AGENT, 'planted name', 'planted-bad-agent')).toEqual([]);
+    const { rows } = await pool.query('select lob_id, supervisor_id from agents where tenant_id = $1', [
+      world.tenantId,
+    ]);
+    expect(rows).toEqual([{ lob_id: 'kept', supervisor_id: null }]);
+    const after = await dumpDatabase(pool, world.other);
+    expect(after.map(({ bytes }) => String(bytes))).toEqual(before.map(({ bytes }) => String(bytes)));
+  });
+
+  it('a customer leaves its id nowhere', async () => {
+    expect(await findIn(world, CUSTOMER)).not.toEqual([]);
+    await eraseIn(world, 'customer', CUSTOMER);
+    expect(await findIn(world, CUSTOMER, 'planted-credentials')).toEqual([]);
+    const { rows } = await pool.query(
+      `select attributes from conversations where tenant_id = $1 and external_conversation_id = 'other-chat'`,
+      [world.tenantId],
+    );
+    expect(rows).toEqual([{ attributes: [{ name: 'kept', value: 'kept' }] }]);
+  });
+
+  it('a conversation leaves its ids and texts nowhere, and its messages are still counted', async () => {
+    const before = await countTwice(pool, world.tenantId);
+    expect(before.rolledUp).toEqual(before.recounted);
+    const places = await findIn(world, CHAT, CONVERSATION);
+    for (const table of ['automation_events', 'message_sent_conversations', 'message_sent_deltas']) {
+      expect(places).toContainEqual(expect.stringContaining(` in ${table},`));
+    }
+    const removed = await eraseIn(world, 'conversation', CHAT);
+    expect(removed.blanked.message_sent).toBe(3);
+    expect(await findIn(world, 'planted', 'PLANTED')).toEqual([]);
+    const after = await countTwice(pool, world.tenantId);
+    expect(after.rolledUp).toEqual(after.recounted);
+    expect(after.recounted['always all']).toEqual(before.recounted['always all']);
+    expect(Object.keys(after.recounted).filter((key) => key.startsWith('conversation'))).toEqual(
+      expect.arrayContaining(['conversation /', 'conversation OTHER/']),
+    );
+  });
+
+  it('records of the log that were accepted before are not stored again, and later ones are', async () => {
+    const before = await countTwice(pool, world.tenantId);
+    send(world, world.tenantId, world.clock.ms - HOUR_MS);
+    await world.store();
+    expect(await findIn(world, 'planted', 'PLANTED')).toEqual([]);
+    const again = await countTwice(pool, world.tenantId);
+    expect(again.rolledUp).toEqual(again.recounted);
+    expect(again.recounted).toEqual(before.recounted);
+
+    send(world, world.tenantId, world.clock.ms + 1, (name) => `planted-new-${name}`);
+    await world.store();
+    const { rows } = await pool.query(
+      `select (select count(*)::int from agents where tenant_id = $1 and external_agent_id = $2) as agents,
+              (select state from conversation_states where tenant_id = $1 and external_conversation_id = $3) as state,
+              (select count(*)::int from credentials where tenant_id = $1) as credentials,
+              (select count(*)::int from message_sent where tenant_id = $1 and message_id like 'planted-new-%') as messages,
+              (select count(*)::int from dead_letters where tenant_id = $1) as letters`,
+      [world.tenantId, AGENT, CHAT],
+    );
+    expect(rows).toEqual([{ agents: 1, state: 'processing', credentials: 2, messages: 2, letters: 5 }]);
+  });
+
+  it('the audit names who was erased only by a hash', async () => {
+    const erasures = await listErasures(pool, { tenantId: world.tenantId, limit: 10 });
+    expect(erasures.map(({ subject, ids, finishedAtMs }) => [subject, ids, finishedAtMs])).toEqual(
+      expect.arrayContaining([
+        ['agent', null, world.clock.ms],
+        ['customer', null, world.clock.ms],
+        ['conversation', null, world.clock.ms],
+      ]),
+    );
+  });
+});
+
+it.concurrent('an erasure that ends at any step is completed by its repeat', async () => {
+  const world = await createWorld();
+  send(world, world.tenantId, world.clock.ms - HOUR_MS);
+  await world.store();
+  await addRows(world);
+  for (const step of ['recorded', 'webhooks', 'entities', 'messages'] satisfies ErasureStep[]) {
+    const ends = new Error('the process ends here');
+    const onStep = (reached: string) => {
+      if (reached === step) throw ends;
+    };
+    const unfinished = await findUnfinished(pool, world.tenantId, 'conversation', CHAT);
+    expect(unfinished === undefined).toBe(step === 'recorded');
+    await expect(repeat(world, { onStep })).rejects.toBe(ends);
+  }
+  await repeat(world);
+  expect(await findIn(world, CHAT, CONVERSATION, 'planted-message')).toEqual([]);
+  const { rolledUp, recounted } = await countTwice(pool, world.tenantId);
+  expect(rolledUp).toEqual(recounted);
+});
+
+/** Repeats an erasure as the command does: with the ids that it had found. */
+async function repeat(world: World, deps: Partial<ErasureDeps> = {}) {
+  const unfinished = await findUnfinished(pool, world.tenantId, 'conversation', CHAT);
+  if (!unfinished) return await eraseIn(world, 'conversation', CHAT, deps);
+  return await erase({ pool, clock: world.clock, ...deps }, { ...unfinished, ids: unfinished.ids! });
+}
+
+it.concurrent('values that an agent had before its erasure do not come back with a later record', async () => {
+  const world = await createWorld();
+  const agents = world.of('agent-metadata');
+  const { tenantId, clock } = world;
+  agents.append({ externalAgentId: AGENT, agentName: 'before' }, { entity: AGENT });
+  await world.store();
+  // The later record is stored before the earlier ones are deleted.
+  const onStep = async (step: string) => {
+    if (step !== 'known') return;
+    agents.append({ externalAgentId: AGENT, lobId: 'after' }, { entity: AGENT, acceptedAtMs: clock.ms + 1 });
+    await agents.consumer.deliver(0, 1n);
+  };
+  await eraseIn(world, 'agent', AGENT, { onStep });
+  const { rows } = await pool.query('select agent_name, lob_id from agents where tenant_id = $1', [tenantId]);
+  expect(rows).toEqual([{ agent_name: null, lob_id: 'after' }]);
+  expect(await agents.position()).toMatchObject({ next_offset: 2n });
+});
+
+it.concurrent('a batch that does not know the erasure yet delays it until its rows can be deleted', async () => {
+  const world = await createWorld();
+  const { tenantId } = world;
+  const bench = world.of('agent-metadata');
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const slow = bench.startWorker({
+    idleInTransactionMs: 30_000,
+    onStep: (step) => (step === 'keys-written' ? released : undefined),
+  });
+  bench.append({ externalAgentId: AGENT }, { entity: AGENT });
+  const reading = slow.consumer.read(0);
+  let isErased = false;
+  const erasing = eraseIn(world, 'agent', AGENT).then(() => {
+    isErased = true;
+  });
+  const asks = async () => {
+    const { rows } = await pool.query(
+      `select from pg_stat_activity where datname = current_database() and query like 'select pg_snapshot_xmin%'
+          and pid <> pg_backend_pid()`,
+    );
+    return rows.length > 0;
+  };
+  await waitFor(asks, { timeoutMs: 10_000, what: 'the erasure to wait for transactions' });
+  expect(isErased).toBe(false);
+  release();
+  await Promise.all([reading, erasing]);
+  const { rows } = await pool.query('select from agents where tenant_id = $1', [tenantId]);
+  expect(rows).toEqual([]);
+});
+
+it.concurrent('what a restored backup brought back is erased again', async () => {
+  const world = await createWorld();
+  send(world, world.tenantId, world.clock.ms - HOUR_MS);
+  await world.store();
+  // The erasures that were copied from the database before the restore.
+  for (const [subject, id] of [
+    ['agent', AGENT],
+    ['customer', CUSTOMER],
+    ['conversation', CHAT],
+    ['conversation-id', CONVERSATION],
+  ] as const) {
+    await inTransaction(pool, (db) =>
+      insertErasedIds(db, [
+        {
+          tenantId: world.tenantId,
+          subject,
+          idSha256: erasedIdHash(world.tenantId, subject, id),
+          erasedAtMs: world.clock.ms,
+        },
+      ]),
+    );
+  }
+  const args = `erase repeat --tenant ${world.tenantId} --json`;
+  const { code, stdout } = await runSluice(args, { DATABASE_URL: database.url });
+  expect([code, JSON.parse(stdout)]).toMatchObject([
+    0,
+    { deleted: { agents: 1, credentials: 2 }, blanked: { message_sent: 2 } },
+  ]);
+  expect(await findIn(world, AGENT, CUSTOMER, CHAT, CONVERSATION, 'planted name')).toEqual([]);
+});
+
+it.concurrent('sluice erase says what it removed and until when the log has it', async () => {
+  const world = await createWorld();
+  send(world, world.tenantId, world.clock.ms - HOUR_MS);
+  await world.store();
+  const env = { DATABASE_URL: database.url };
+  const sluice = async (args: string) => {
+    const { code, stdout, stderr } = await runSluice(args, env);
+    expect([code, stderr]).toEqual([0, '']);
+    return stdout;
+  };
+  const erased = JSON.parse(
+    await sluice(`erase customer ${CUSTOMER} --tenant ${world.tenantId} --conversations --json`),
+  );
+  expect(erased).toMatchObject({
+    subject: 'customer',
+    deleted: { credentials: 2, automation_events: 2, conversations: 1, conversation_states: 1 },
+    blanked: { message_sent: 3 },
+  });
+  expect(Date.parse(erased.logHoldsUntil) - Date.parse(erased.erasedAt)).toBe(7.5 * 24 * HOUR_MS);
+  expect(await findIn(world, CUSTOMER, CHAT, CONVERSATION)).toEqual([]);
+  expect(await sluice(`erase customer ${CUSTOMER} --tenant ${world.tenantId}`)).toContain(
+    'Nothing was stored.',
+  );
+  const list = await sluice(`erase list --tenant ${world.tenantId}`);
+  expect(list).toContain(erasedIdHash(world.tenantId, 'customer', CUSTOMER));
+});
