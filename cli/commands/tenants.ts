@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { errorCode } from '../../shared/errors.ts';
+import { AppError, errorCode } from '../../shared/errors.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { type ByteRate, createTenant, listTenants, type RequestRate } from '../../shared/postgres/tenants.ts';
 import type { CommandContext } from '../context.ts';
@@ -23,6 +23,7 @@ import {
   type TenantDescription,
 } from '../sql/tenants.ts';
 import { requireTenant } from '../tenant-lookup.ts';
+import { addTenantsDelete } from './tenants-delete.ts';
 
 interface JsonOption {
   readonly json?: boolean;
@@ -37,6 +38,7 @@ export function addTenantsCommands(program: Command, context: CommandContext): v
   addUpdate(tenants, context);
   addSwitch(tenants, context, 'disable');
   addSwitch(tenants, context, 'enable');
+  addTenantsDelete(tenants, context);
 }
 
 interface CreateOptions extends JsonOption {
@@ -168,6 +170,12 @@ function addSwitch(tenants: Command, context: CommandContext, verb: 'disable' | 
       const { changed, after } = await change(context, name, (pool, id) =>
         setTenantDisabled(pool, id, disabledAtMs),
       );
+      if (after.deletedAtMs !== null) {
+        throw new AppError(
+          'TENANT_DELETED',
+          `${name} is being deleted: complete that with \`./sluice tenants delete ${name} --confirm ${name}\``,
+        );
+      }
       if (options.json) return context.printJson(toJson(after));
       if (!changed) return context.print(`${name} was already ${verb}d.`);
       context.print(`${name} is ${verb}d. Running gateways follow within 5 seconds.`);
@@ -188,7 +196,8 @@ async function change<T>(
 }
 
 function toJson(tenant: TenantDescription) {
-  const { tenantId, name, rate, byteRate, quota, recordsToday, disabledAtMs, createdAtMs } = tenant;
+  const { tenantId, name, rate, byteRate, quota, recordsToday, disabledAtMs, deletedAtMs, createdAtMs } =
+    tenant;
   return {
     tenantId,
     name,
@@ -196,7 +205,7 @@ function toJson(tenant: TenantDescription) {
     bytes: byteRate,
     quota: quota ?? 'none',
     recordsToday: quota === null ? null : recordsToday,
-    state: disabledAtMs === null ? 'enabled' : 'disabled',
+    state: deletedAtMs !== null ? 'being deleted' : disabledAtMs === null ? 'enabled' : 'disabled',
     disabledAt: disabledAtMs === null ? null : timeOf(disabledAtMs),
     createdAt: timeOf(createdAtMs),
   };

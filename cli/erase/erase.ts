@@ -68,8 +68,16 @@ async function withConversationIds(pool: Pool, tenantId: string, ids: ErasedIds)
  * Waits until no transaction can store what was recorded as erased: each process reads the erased ids
  * at most a second after its transaction began to write.
  */
-export async function untilWorkersKnow(pool: Pool): Promise<void> {
+async function untilWorkersKnow(pool: Pool): Promise<void> {
   await sleep(WORKERS_KNOW_AFTER_MS);
+  await untilTransactionsEnd(pool);
+}
+
+/**
+ * Waits until all transactions that write, and have begun, have ended. Throws AppError
+ * `TRANSACTION_RUNS` (retryable) after a minute.
+ */
+export async function untilTransactionsEnd(pool: Pool): Promise<void> {
   const next = await nextTransaction(pool);
   const endMs = performance.now() + TRANSACTIONS_TIMEOUT_MS;
   while (!(await haveEnded(pool, next))) {

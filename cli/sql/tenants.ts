@@ -12,6 +12,8 @@ export interface TenantDescription extends Tenant {
   readonly recordsToday: number;
   /** Time at which the tenant was disabled; null if the tenant is enabled. */
   readonly disabledAtMs: number | null;
+  /** Time at which its deletion began; null: it is not being deleted. */
+  readonly deletedAtMs: number | null;
   readonly createdAtMs: number;
 }
 
@@ -35,7 +37,8 @@ export async function describeTenants(
     `select t.tenant_id as "tenantId", t.name, t.request_rate as "requestRate", t.unlimited,
             t.byte_rate as "bytesPerSecond", t.bytes_unlimited as "bytesUnlimited", t.daily_quota as quota,
             coalesce(u.records, 0) as "recordsToday",
-            ${epochMs('t.disabled_at')} as "disabledAtMs", ${epochMs('t.created_at')} as "createdAtMs"
+            ${epochMs('t.disabled_at')} as "disabledAtMs", ${epochMs('t.deleted_at')} as "deletedAtMs",
+            ${epochMs('t.created_at')} as "createdAtMs"
        from tenants t
        left join (select tenant_id, sum(records) as records
                     from tenant_usage where day = $2::date group by tenant_id) u on u.tenant_id = t.tenant_id
@@ -88,7 +91,7 @@ export async function setTenantDisabled(
 ): Promise<boolean> {
   const { rowCount } = await db.query(
     `update tenants set disabled_at = $2::timestamptz
-      where tenant_id = $1 and (disabled_at is null) = ($2::timestamptz is not null)`,
+      where tenant_id = $1 and deleted_at is null and (disabled_at is null) = ($2::timestamptz is not null)`,
     [tenantId, toDate(disabledAtMs)],
   );
   return rowCount === 1;

@@ -77,6 +77,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   'tenants create': { args: (_, n) => `made-${n}`, needs: database },
   'tenants list': { args: () => '', needs: database },
   'tenants update': { args: () => 'other --rate 5', needs: database },
+  'tenants delete': { args: (_, n) => `deleted-${n} --confirm deleted-${n}`, needs: database },
   'tenants disable': { args: () => 'other', needs: database },
   'tenants enable': { args: () => 'other', needs: database },
   'keys create': { args: () => '--tenant acme --scope events:read', needs: database },
@@ -217,6 +218,7 @@ describe.skipIf(brokers === '')('sluice commands on Kafka and Postgres', () => {
       SLUICE_API_KEY_SECRET: product.apiKeySecret,
     };
     await json('tenants create other');
+    for (const n of [0, 1]) await json(`tenants create deleted-${n}`);
     const endpoint = async () =>
       (await json(`webhooks create --tenant acme --url ${receiver.url} --type webhook.test`)).endpointId;
     const key = async () => (await json('keys create --tenant other --scope events:read')).apiKeyId;

@@ -1,9 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest';
+import { deleteTenant } from '../../cli/erase/delete-tenant.ts';
 import { type ErasureDeps, erase } from '../../cli/erase/erase.ts';
 import { NO_IDS } from '../../cli/erase/scope.ts';
 import type { ErasureStep } from '../../cli/erase/steps.ts';
 import { insertErasedIds } from '../../cli/sql/erased-ids.ts';
-import { type ErasureSubject, findUnfinished, listErasures } from '../../cli/sql/erasures.ts';
+import { type Erasure, type ErasureSubject, findUnfinished, listErasures } from '../../cli/sql/erasures.ts';
 import type { JsonObject } from '../../shared/contracts/json.ts';
 import type { Kind } from '../../shared/contracts/kinds.ts';
 import { insertCredentialRead } from '../../shared/postgres/credential-reads.ts';
@@ -489,4 +490,59 @@ it.concurrent('sluice erase says what it removed and until when the log has it',
   );
   const list = await sluice(`erase list --tenant ${world.tenantId}`);
   expect(list).toContain(erasedIdHash(world.tenantId, 'customer', CUSTOMER));
+});
+
+it.concurrent('a deleted tenant leaves only the audit, also if it was interrupted, and its records are not stored again', async () => {
+  const world = await createWorld();
+  const { tenantId, other, clock } = world;
+  send(world, tenantId, clock.ms - HOUR_MS);
+  send(world, other, clock.ms - HOUR_MS);
+  await world.store();
+  await addRows(world);
+  const env = { DATABASE_URL: database.url };
+  for (const args of [
+    `keys create --tenant ${tenantId} --scope *`,
+    `readers create --tenant ${tenantId} --name erase_test_reader`,
+  ]) {
+    expect(await runSluice(args, env)).toMatchObject({ code: 0, stderr: '' });
+  }
+  const before = await dumpDatabase(pool, other);
+  const ends = new Error('the process ends here');
+  const erasure: Erasure = {
+    tenantId,
+    erasureId: 'erasure of tenant',
+    subject: 'tenant',
+    idSha256: erasedIdHash(tenantId, 'tenant', tenantId),
+    erasedAtMs: clock.ms,
+    erasedBy: 'test',
+    ids: null,
+    removed: null,
+    finishedAtMs: null,
+  };
+  const onProgress = ({ blocks }: { blocks: number }) => {
+    if (blocks > 5) throw ends;
+  };
+  const deps = { pool, clock, gatewaysKnowAfterMs: 0 };
+  await expect(deleteTenant({ ...deps, onProgress }, erasure)).rejects.toBe(ends);
+  expect((await runSluice('tenants list', env)).stdout).toContain('being deleted');
+  expect((await runSluice(`tenants enable ${tenantId}`, env)).stderr).toContain(
+    `tenants delete ${tenantId} --confirm`,
+  );
+
+  const deleted = JSON.parse(
+    (await runSluice(`tenants delete ${tenantId} --confirm ${tenantId} --json`, env)).stdout,
+  );
+  expect(deleted).toMatchObject({ tenantId, erasureId: 'erasure of tenant', deleted: { message_sent: 3 } });
+  send(world, tenantId, clock.ms + 1);
+  await world.store();
+  const left = await dumpDatabase(pool, tenantId);
+  const ofTenant = left.filter(({ bytes }) => bytes.includes(`"${tenantId}"`)).map(({ where }) => where);
+  expect([...new Set(ofTenant)].sort()).toEqual(['erased_ids', 'erasures']);
+  const after = await dumpDatabase(pool, other);
+  const rowsOf = (dump: typeof before) =>
+    dump.filter(({ bytes }) => bytes.includes(other)).map(({ bytes }) => String(bytes));
+  expect(rowsOf(after)).toEqual(rowsOf(before));
+  expect((await runSluice('readers list --json', env)).stdout).not.toContain('erase_test_reader');
+  expect((await runSluice('erase list', env)).stdout).toContain('erasure of tenant');
+  expect(await runSluice(`tenants delete ${other} --confirm ${tenantId}`, env)).toMatchObject({ code: 2 });
 });
