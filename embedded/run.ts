@@ -1,4 +1,3 @@
-import { setFlagsFromString } from 'node:v8';
 import { environment, ignorePostgresVariables, loadConfig } from '../shared/config/config.ts';
 import { AppError } from '../shared/errors.ts';
 import { createLogger } from '../shared/logging.ts';
@@ -8,17 +7,8 @@ import { stopOnSignals } from '../shared/process/shutdown.ts';
 import { greeting } from './greeting.ts';
 import { startInstance } from './instance.ts';
 
-/**
- * Growth of the heap, in per cent of what was in use, after which V8 collects all of it. V8's
- * default for a heap of 30 MB is a few MB, which a flood of one tenant allocates in a few seconds.
- * Each collection keeps both cores of a small machine busy for 60 to 100 ms, and all requests of
- * the process wait for it.
- */
-const HEAP_GROWTH_PERCENT = 400;
-
 /** Runs `npm start`: the whole product in one process, with its own Postgres. */
 await runMain('Sluice', async () => {
-  setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`);
   const env = environment();
   refuseOwnServices(env);
   ignorePostgresVariables();

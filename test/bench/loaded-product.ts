@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
@@ -81,7 +81,7 @@ export async function startOnEmbeddedLog({ root = ROOT }: StartOptions = {}): Pr
     SLUICE_DATA_DIR: dataDir,
     SLUICE_LOG_LEVEL: 'warn',
   };
-  const program = startProgram('embedded/main.js', env, { root });
+  const program = startProgram('embedded/main.js', env, { root, nodeOptions: await startOptions(root) });
   await waitUntilReady(program, `http://127.0.0.1:${port}`);
   await waitUntilReady(program, `http://127.0.0.1:${adminPort}`);
   const connection = await readConnectionFile(dataDir);
@@ -96,6 +96,14 @@ export async function startOnEmbeddedLog({ root = ROOT }: StartOptions = {}): Pr
     start: () => Promise.reject(new Error('on the embedded log all parts run in one process')),
     afterwards: () => rm(dataDir, { recursive: true, force: true }),
   });
+}
+
+/** Resolves with the options of Node in the script `start` of a checkout. */
+async function startOptions(root: string): Promise<string[]> {
+  const { scripts } = JSON.parse(await readFile(`${root}package.json`, 'utf8')) as {
+    readonly scripts: { readonly start: string };
+  };
+  return scripts.start.split(' ').filter((word) => word.startsWith('--'));
 }
 
 export interface KafkaStartOptions extends StartOptions {

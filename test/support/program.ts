@@ -19,7 +19,7 @@ export interface Program {
 /**
  * Starts `dist/<script>` with only `env` and the variables that Node needs in its environment.
  * `root` is the checkout of another build, with a trailing slash (default: this one). `prefix` is a
- * command that runs the command after it.
+ * command that runs the command after it. `nodeOptions` are options of Node.
  */
 export function startProgram(
   script: string,
@@ -29,10 +29,11 @@ export function startProgram(
     readonly cwd?: string;
     readonly root?: string;
     readonly prefix?: readonly string[];
+    readonly nodeOptions?: readonly string[];
   } = {},
 ): Program {
-  const { root = ROOT, args = [], prefix = [] } = options;
-  const [command, ...rest] = [...prefix, process.execPath, `${root}dist/${script}`, ...args];
+  const { root = ROOT, args = [], prefix = [], nodeOptions = [] } = options;
+  const [command, ...rest] = [...prefix, process.execPath, ...nodeOptions, `${root}dist/${script}`, ...args];
   const child = spawn(command!, rest, {
     cwd: options.cwd ?? root,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },

@@ -70,3 +70,9 @@ it('an append to the embedded log waits 5 ms at most', async () => {
   expect(statements.length).toBeGreaterThan(2);
   expect(Math.max(...statements)).toBeLessThan(10);
 });
+
+it('an append to the embedded log waits for 32 calls at most', async () => {
+  const { publisher, statements } = startPublisher();
+  await publishInTurns(publisher, 100, 0);
+  expect(statements.slice(0, 3)).toEqual([32, 32, 32]);
+});

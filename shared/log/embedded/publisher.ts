@@ -40,6 +40,11 @@ const STATEMENT_BYTES_MAX = 4 * 1024 * 1024;
  * loop brings some: a statement of 60 records costs little more than one of 15.
  */
 const GATHER_MS_MAX = 5;
+/**
+ * Calls for which a statement waits at most. With 64 callers, half of them are served while the
+ * records of the others are appended, so that the process does not wait for Postgres.
+ */
+const GATHER_CALLS_MAX = 32;
 const BACKOFF: Backoff = { minMs: 25, maxMs: 1000 };
 
 /**
@@ -62,8 +67,9 @@ export class EmbeddedPublisher implements Publisher {
       call.resolve({ failed: 'timeout', outcomeUnknown: call.inFlight || call.maybeStored });
     }
   });
-  /** Number of calls that were ever queued. */
+  /** Number of calls that were ever queued, and of those that were taken from the queue. */
   private calls = 0;
+  private taken = 0;
   private closed = false;
   private draining: Promise<void> | undefined;
 
@@ -127,7 +133,9 @@ export class EmbeddedPublisher implements Publisher {
   private async drain(): Promise<void> {
     while (!this.queue.isEmpty()) {
       await this.gather();
-      await this.appendCalls(this.queue.take(STATEMENT_BYTES_MAX));
+      const calls = this.queue.take(STATEMENT_BYTES_MAX);
+      this.taken += calls.length;
+      await this.appendCalls(calls);
     }
     this.draining = undefined;
   }
@@ -139,7 +147,7 @@ export class EmbeddedPublisher implements Publisher {
     do {
       calls = this.calls;
       await new Promise((resolve) => setImmediate(resolve));
-    } while (this.calls > calls && performance.now() < endMs);
+    } while (this.calls > calls && this.calls - this.taken < GATHER_CALLS_MAX && performance.now() < endMs);
   }
 
   /** Retries the append until it succeeds or none of the calls waits for it any more. */
