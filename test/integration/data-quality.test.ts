@@ -7,6 +7,7 @@ import type { Pool } from '../../shared/postgres/pool.ts';
 import { foldDataQuality } from '../../workers/fold-data-quality.ts';
 import { sweepDataQuality } from '../../workers/sql/data-quality.ts';
 import { createTestDatabase } from '../support/postgres.ts';
+import { agent, createAgentBench, hash } from '../support/worker-bench.ts';
 
 const RUNNING = new AbortController().signal;
 const NOON_MS = Date.parse('2026-06-10T12:00:00Z');
@@ -86,5 +87,38 @@ describe('counts of data quality', () => {
     expect(await read('t5')).toEqual({ a: 1 });
     await sweepDataQuality(pool, '2026-06-11', 1000);
     expect(await read('t5')).toEqual({});
+  });
+});
+
+describe('the counts of workers', () => {
+  it('have a dead letter once, whatever its replays, and a repeated conflict as a duplicate', async () => {
+    const bench = await createAgentBench(pool);
+    const { consumer, close } = bench.startWorker();
+    const stored = async () => {
+      await consumer.read(0);
+      const range = { tenantId: bench.tenantId, firstDay: '2026-06-10', lastDay: '2026-06-10' };
+      const counts = await readDataQuality(pool, range);
+      return Object.fromEntries(counts.map(({ measure, code, records }) => [`${measure} ${code}`, records]));
+    };
+    bench.append(agent(7), { id: 'a' });
+    expect(await stored()).toEqual({ 'dead-letter invalid': 1 });
+    const [letter] = await bench.deadLetters();
+    const corrected = Buffer.from(String(letter!.value).replace('"lobId":7', '"lobId":"l"'));
+    // Fails again, is stored, and repeats what is stored.
+    await bench.replay(letter!);
+    expect(await stored()).toEqual({ 'dead-letter invalid': 1 });
+    await bench.replay(letter!, corrected);
+    await bench.replay(letter!, corrected);
+    expect(await stored()).toEqual({ 'dead-letter invalid': 1 });
+    expect(await bench.patches()).toEqual(['a']);
+
+    bench.append(agent(), { id: 'b', contentHash: hash(100) });
+    for (const content of [101, 101, 100]) bench.append(agent(), { id: 'b', contentHash: hash(content) });
+    expect(await stored()).toEqual({
+      'dead-letter invalid': 1,
+      'dead-letter conflict': 1,
+      'duplicate worker': 2,
+    });
+    await close();
   });
 });
