@@ -24,6 +24,7 @@ import {
   writeCursorFile,
 } from '../export/state-file.ts';
 import { JSON_OPTION, timeMs } from '../options.ts';
+import { quoted } from '../shell.ts';
 import { requireTenant } from '../tenant-lookup.ts';
 
 const ABOUT: Readonly<Record<ExportName, string>> = {
@@ -90,7 +91,7 @@ async function run(
     ...(done.cursorFile === null
       ? []
       : [
-          `To export what is stored later: ./sluice export ${name} --tenant ${options.tenant} --cursor-file ${done.cursorFile} --output FILE`,
+          `To export what is stored later: ./sluice export ${name} --tenant ${options.tenant} --cursor-file ${quoted(done.cursorFile)} --output FILE`,
         ]),
   ];
   // Standard output has the rows.

@@ -12,6 +12,7 @@ import { writeRefusedLines } from '../send/refused-lines.ts';
 import { type FileReport, printReport, reasonsCsv } from '../send/report.ts';
 import { CONCURRENCY, type SendFileOptions, STATE_SUFFIX, sendFile } from '../send/send-file.ts';
 import { findTarget, TARGET_SETTINGS, type TargetOptions } from '../send/target.ts';
+import { quoted } from '../shell.ts';
 
 interface SendOptions extends TargetOptions, SendFileOptions {
   readonly refused?: string;
@@ -159,12 +160,6 @@ function optionsAgain(options: SendOptions): string {
   return again
     .flatMap(([name, value]) => (value === undefined ? [] : ` --${name} ${quoted(value)}`))
     .join('');
-}
-
-/** Returns an argument as a shell needs it. */
-function quoted(text: string): string {
-  if (/^[\w./:+-]+$/.test(text)) return text;
-  return /["$`\\!]/.test(text) ? `'${text.replaceAll("'", "'\\''")}'` : `"${text}"`;
 }
 
 function usageProblem(kind: SendKind, files: readonly string[], options: SendOptions): string | undefined {
