@@ -44,11 +44,13 @@ export async function deleteTenant(
 ): Promise<Readonly<Record<string, number>>> {
   const { pool, clock } = deps;
   const { tenantId } = erasure;
-  await beginDeletion(pool, erasure);
+  const keys = await beginDeletion(pool, erasure);
   for (const { role, tenantId: read } of await listReaders(pool)) {
     if (read === tenantId) await inTransaction(pool, (db) => deleteReader(db, role));
   }
-  await sleep(Math.max(deps.gatewaysKnowAfterMs ?? GATEWAYS_KNOW_AFTER_MS, WORKERS_KNOW_AFTER_MS));
+  // Without keys, gateways write nothing of the tenant.
+  const gatewaysKnowAfterMs = keys > 0 ? (deps.gatewaysKnowAfterMs ?? GATEWAYS_KNOW_AFTER_MS) : 0;
+  await sleep(Math.max(gatewaysKnowAfterMs, WORKERS_KNOW_AFTER_MS));
   const deleted: Record<string, number> = {};
   // A transaction that began before, such as one that compacts counts, can still write rows.
   do {

@@ -9,12 +9,13 @@ const DAY_MS = 86_400_000;
 
 /**
  * Marks a tenant as deleted: its keys are refused, and workers store no more of its records. Records
- * that gateways accept until they know that are accepted within a day.
+ * that gateways accept until they know that are accepted within a day. Resolves with the number of
+ * keys.
  */
-export async function beginDeletion(pool: Pool, erasure: Erasure): Promise<void> {
+export async function beginDeletion(pool: Pool, erasure: Erasure): Promise<number> {
   const { tenantId, erasureId, idSha256, erasedAtMs, erasedBy } = erasure;
   const erasedAt = new Date(erasedAtMs);
-  await inTransaction(pool, async (db) => {
+  return await inTransaction(pool, async (db) => {
     await db.query(
       `update tenants set disabled_at = coalesce(disabled_at, $2), deleted_at = coalesce(deleted_at, $2)
         where tenant_id = $1`,
@@ -27,12 +28,13 @@ export async function beginDeletion(pool: Pool, erasure: Erasure): Promise<void>
       [tenantId, erasureId, idSha256, erasedAt, erasedBy],
     );
     await insertErasedIds(db, [{ tenantId, subject: 'tenant', idSha256, erasedAtMs: erasedAtMs + DAY_MS }]);
-    await db.query('delete from api_keys where tenant_id = $1', [tenantId]);
+    const keys = await db.query('delete from api_keys where tenant_id = $1', [tenantId]);
     await db.query(
       `update webhook_endpoints set state = 'deleted', secret_key_id = null, secret_ciphertext = null, updated_at = $2
         where tenant_id = $1 and state <> 'deleted'`,
       [tenantId, erasedAt],
     );
+    return keys.rowCount ?? 0;
   });
 }
 
