@@ -2,6 +2,7 @@ import { NAMES_MAX, OTHER_NAMES, type QualityCount } from '../shared/data-qualit
 import { inTransaction, type Pool } from '../shared/postgres/pool.ts';
 import {
   addQualityCounts,
+  isTenantDeleted,
   listCountedNames,
   listTenantsWithDeltas,
   lockFolding,
@@ -38,7 +39,8 @@ async function foldSome(pool: Pool, tenantId: string): Promise<number> {
       // Two transactions could each add names up to the maximum.
       if (!(await lockFolding(db))) return 0;
       const { counts, deltas } = await takeQualityDeltas(db, tenantId, ROWS_MAX);
-      if (deltas === 0) return 0;
+      // Gateways may write the counts of their last requests after the tenant's rows were deleted.
+      if (deltas === 0 || (await isTenantDeleted(db, tenantId))) return deltas;
       const days = [...new Set(counts.map(({ day }) => day))];
       await addQualityCounts(db, limitNames(counts, await listCountedNames(db, tenantId, days)));
       return deltas;

@@ -80,6 +80,16 @@ describe('counts of data quality', () => {
     expect(Object.keys(found)).toHaveLength(NAMES_MAX + 2);
   });
 
+  it('of a deleted tenant are dropped', async () => {
+    await write('t6', 'gateway/6/1', { a: 1 });
+    await pool.query(
+      `insert into erasures (tenant_id, erasure_id, subject, id_sha256, erased_at, erased_by)
+       values ('t6', 'e', 'tenant', '', now(), 'test')`,
+    );
+    await foldDataQuality({ pool }, RUNNING);
+    expect(await read('t6')).toEqual({});
+  });
+
   it('are deleted with their day', async () => {
     await write('t5', 'gateway/5/1', { a: 1 });
     await foldDataQuality({ pool }, RUNNING);

@@ -65,6 +65,15 @@ export async function takeQualityDeltas(
   return { counts: rows, deltas: rows.reduce((sum, { deltas }) => sum + deltas, 0) };
 }
 
+/** Resolves with whether a tenant was deleted. */
+export async function isTenantDeleted(db: Queryable, tenantId: string): Promise<boolean> {
+  const { rows } = await db.query<{ deleted: boolean }>(
+    `select exists (select from erasures where tenant_id = $1 and subject = 'tenant') as deleted`,
+    [tenantId],
+  );
+  return rows[0]!.deleted;
+}
+
 /** Resolves with the names that are counted of a tenant on days. */
 export async function listCountedNames(
   db: Queryable,
