@@ -50,6 +50,8 @@ export async function readGroupCounts(
   const parameter = (value: unknown) => `$${values.push(value)}`;
   const tenant = `${parameter(tenantId)}::text`;
   const inRange = `quarter_hour >= ${parameter(new Date(bounds[0]!))} and quarter_hour < ${parameter(new Date(bounds.at(-1)!))}`;
+  // A conversation may have a segment twice.
+  const distinct = dimension === 'companySegment' ? 'distinct' : '';
   const { rows } = await db.query<Omit<GroupCounts, 'counts'> & { counts: string[] }>(
     `with delta as materialized (${select}),
      ids as (
@@ -75,7 +77,7 @@ export async function readGroupCounts(
                  from incomplete join delta d using (conversation_id) where d.external_conversation_id <> '') as found
         order by conversation_id, reported_at desc, external_conversation_id),
      grouped as (
-       select distinct i.conversation_id, i.external_conversation_id, ${groupsOf(dimension)} as grouped_by
+       select ${distinct} i.conversation_id, i.external_conversation_id, ${groupsOf(dimension)} as grouped_by
          from ids i
          left join pairs p on p.conversation_id = i.conversation_id and i.external_conversation_id = ''
          left join conversations c on c.tenant_id = ${tenant}

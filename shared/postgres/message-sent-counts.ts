@@ -1,4 +1,4 @@
-import { coverWithBlocks } from '../message-sent/blocks.ts';
+import { BLOCK_MINUTES, type BlockRange, coverWithBlocks } from '../message-sent/blocks.ts';
 import { ALL_TYPES, addCounts, COUNT_COLUMNS, type Counts } from '../message-sent/counts.ts';
 import { decodeHistogram, decodeRollups, TIMES, type TimeName } from '../message-sent/delta.ts';
 import type { Histogram } from '../message-sent/histogram.ts';
@@ -55,11 +55,14 @@ export async function readTypeCounts(db: Queryable, range: CountRange): Promise<
   const { tenantId, bounds, byType = false } = range;
   const blocks = coverWithBlocks(bounds);
   const { rows } = await db.query<Row>(
-    `select width_bucket(b.starts_at, $2::timestamptz[]) - 1 as "intervalIndex", b.augmentation_type as type, ${SUMS},
+    `select width_bucket(starts_at, $2::timestamptz[]) - 1 as "intervalIndex", augmentation_type as type, ${SUMS},
             null::bytea as delta
-       from unnest($3::smallint[], $4::timestamptz[], $5::timestamptz[]) as wanted (minutes, from_at, to_at)
-       join message_sent_blocks b on b.tenant_id = $1 and b.minutes = wanted.minutes
-        and b.starts_at >= wanted.from_at and b.starts_at < wanted.to_at and ($6 or b.augmentation_type = $7)
+       from message_sent_blocks
+      where tenant_id = $1
+        and (minutes = 1440 and starts_at = any ($3::timestamptz[])
+             or minutes = 60 and starts_at = any ($4::timestamptz[])
+             or minutes = 15 and starts_at = any ($5::timestamptz[]))
+        and ($6 or augmentation_type = $7)
       group by 1, 2
       union all
      select width_bucket(quarter_hour, $2::timestamptz[]) - 1, augmentation_type, ${SUMS}, null
@@ -73,9 +76,7 @@ export async function readTypeCounts(db: Queryable, range: CountRange): Promise<
     [
       tenantId,
       bounds.map(isoTime),
-      blocks.map(({ minutes }) => minutes),
-      blocks.map(({ fromMs }) => isoTime(fromMs)),
-      blocks.map(({ toMs }) => isoTime(toMs)),
+      ...BLOCK_MINUTES.map((minutes) => startsOf(blocks, minutes)),
       byType,
       ALL_TYPES,
       new Date(bounds[0]!),
@@ -83,6 +84,18 @@ export async function readTypeCounts(db: Queryable, range: CountRange): Promise<
     ],
   );
   return [...sumRows(rows, byType).values()].map(toTypeCounts);
+}
+
+/**
+ * Returns the starts of the blocks of a size. A list makes the database look up each of them, where
+ * it could read all blocks of the tenant for a join with ranges.
+ */
+function startsOf(blocks: readonly BlockRange[], minutes: number): string[] {
+  const starts: string[] = [];
+  for (const { fromMs, toMs } of blocks.filter((range) => range.minutes === minutes)) {
+    for (let startMs = fromMs; startMs < toMs; startMs += minutes * 60_000) starts.push(isoTime(startMs));
+  }
+  return starts;
 }
 
 export function isoTime(timeMs: number): string {

@@ -183,6 +183,11 @@ export interface TransactionOptions {
    * since then fails with SQLSTATE 40001.
    */
   readonly snapshot?: boolean;
+  /**
+   * Whether each sort and hash table may use 64 MB of memory. For statements that read many rows and
+   * return few.
+   */
+  readonly largeSorts?: boolean;
 }
 
 /**
@@ -245,6 +250,7 @@ function beginStatement(options: TransactionOptions = {}): string {
       ...STATEMENT_SETTINGS,
     }).map(([name, value]) => `set local ${name} = ${value}`),
     DURABLE,
+    ...(options.largeSorts ? ["set local work_mem = '64MB'"] : []),
     ...(options.preferIndexes ? ['set local enable_seqscan = off'] : []),
     ...(statementTimeoutMs === undefined ? [] : [lowerStatementTimeout(Math.trunc(statementTimeoutMs))]),
   ].join('; ');

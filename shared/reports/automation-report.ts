@@ -5,7 +5,7 @@ import {
   readAutomationCounts,
 } from '../postgres/automation-counts.ts';
 import { DIMENSIONS, type Dimension } from '../postgres/message-dimensions.ts';
-import type { Pool } from '../postgres/pool.ts';
+import { inTransaction, type Pool } from '../postgres/pool.ts';
 import { readUnstoredRecords } from '../postgres/unstored-records.ts';
 import { buildReport, largestFirst, type ReportResult } from './report.ts';
 import { groupsProblem, type ReportQuery, ROWS_MAX } from './report-query.ts';
@@ -42,7 +42,11 @@ export async function reportAutomation(
   query: ReportQuery<Dimension>,
 ): Promise<ReportResult<AutomationValues>> {
   const range = { tenantId, bounds: query.bounds };
-  const counted = await readAutomationCounts(pool, range, query.groupBy, ROWS_MAX + 1);
+  const counted = await inTransaction(
+    pool,
+    (db) => readAutomationCounts(db, range, query.groupBy, ROWS_MAX + 1),
+    { largeSorts: true },
+  );
   const sizes = new Map<string, number>();
   for (const { group, conversations } of counted) {
     if (group !== null) sizes.set(group, (sizes.get(group) ?? 0) + conversations);

@@ -132,7 +132,7 @@ async function readDimension(pool: Pool, range: CountRange, dimension: Dimension
         group: undefined,
       })),
     ],
-    { snapshot: true },
+    { snapshot: true, largeSorts: true },
   );
   return {
     sizes: sizesOf(groups),

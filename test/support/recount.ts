@@ -37,8 +37,8 @@ const NUMBERS = [
   'phrase_autocomplete_selected_ct',
 ] as const;
 
-const FROM_MS = Date.parse('2000-01-01T00:00:00Z');
-const TO_MS = Date.parse('2100-01-01T00:00:00Z');
+const FROM_MS = Date.parse('2026-01-01T00:00:00Z');
+const TO_MS = Date.parse('2028-01-01T00:00:00Z');
 const QUANTILES = [0, 0.5, 0.95, 1];
 const ERROR_MAX = 0.02;
 
