@@ -49,7 +49,15 @@ export async function readExportPage(
   kind: ExportedKind,
   query: ExportQuery,
 ): Promise<ExportPage> {
-  return await inTransaction(pool, (db) => new PageReader(db, kind, query).read(), { preferIndexes: true });
+  return await inTransaction(
+    pool,
+    async (db) => {
+      // With less, which a database or a role may have, doubles would be rounded.
+      await db.query('set local extra_float_digits = 1');
+      return await new PageReader(db, kind, query).read();
+    },
+    { preferIndexes: true },
+  );
 }
 
 interface FoundRow extends PageRow, ExportPlace {

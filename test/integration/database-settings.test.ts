@@ -18,6 +18,9 @@ import { findErasures } from '../../shared/postgres/credential-erasures.ts';
 import { insertCredentialRead, listCredentialReads } from '../../shared/postgres/credential-reads.ts';
 import { eraseCredentials } from '../../shared/postgres/credentials.ts';
 import { findEvents } from '../../shared/postgres/event-keys.ts';
+import { EXPORT_NAMES, EXPORTED_KINDS } from '../../shared/postgres/export-kinds.ts';
+import { readExportPage } from '../../shared/postgres/export-page.ts';
+import { readExportEnd } from '../../shared/postgres/export-positions.ts';
 import { createPool, inTransaction, type Pool } from '../../shared/postgres/pool.ts';
 import { readServerFacts } from '../../shared/postgres/server-facts.ts';
 import { createTenant } from '../../shared/postgres/tenants.ts';
@@ -271,8 +274,11 @@ async function storeKinds(pool: Pool): Promise<unknown> {
     const letters = (await bench.deadLetters()).map((letter) => letter.value!.toString());
     const { tenantId } = bench;
     const nowMs = bench.clock.ms;
+    const exported = EXPORT_NAMES.map((name) => EXPORTED_KINDS[name]).find((one) => one.kind === kind.kind)!;
+    const end = await readExportEnd(pool, bench.topic);
     results.push({
       letters,
+      exported: await readExportPage(pool, exported, { tenantId, from: new Map(), end, limit: 10 }),
       events: await findEvents(pool, tenantId, 'same', KINDS),
       ids: await findEventKeys(pool, tenantId, kind.kind, ['same'], { nowMs, deadlineMs: DEADLINE_MS }),
       expired: await sweepEventKeys(pool, nowMs, 10),
