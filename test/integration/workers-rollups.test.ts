@@ -293,6 +293,31 @@ describe('a rebuild', () => {
     expect(await b.expectRecount()).toBeGreaterThan(150);
   });
 
+  it('counts no message twice that is stored meanwhile, and lets workers compact only afterwards', async () => {
+    await compactDeltas({ pool }, RUNNING);
+    const [b, other] = [await createBench(), await createBench()];
+    for (const bench of [b, other]) {
+      bench.appendRandom(40);
+      await storeAll(bench);
+    }
+    let isStored = false;
+    const onStep = async (step: string) => {
+      if (step !== 'counts-deleted' || isStored) return;
+      isStored = true;
+      // Of a quarter-hour that has other messages.
+      const occurredAt = new Date(fromMs + 23 * 3_600_000).toISOString();
+      b.append({ messageId: 'meanwhile', augmentationType: ['FREEHAND'], occurredAt }, { id: 'meanwhile' });
+      await storeAll(b);
+      await compactDeltas({ pool }, RUNNING);
+      expect(await other.countDeltas()).toBeGreaterThan(0);
+    };
+    await rebuild(b, { onStep });
+    await b.expectRecount();
+    await compactDeltas({ pool }, RUNNING);
+    expect(await other.countDeltas()).toBe(0);
+    await b.expectRecount();
+  });
+
   it('waits for a compaction, and starts again if one has changed the counts since its snapshot', async () => {
     await compactDeltas({ pool }, RUNNING);
     const b = await createBench();
