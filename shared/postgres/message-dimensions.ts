@@ -51,12 +51,35 @@ export async function readGroupCounts(
   await db.query('set local enable_mergejoin = off; set local enable_sort = off');
   const { select, values } = unnestRows(DELTA_COLUMNS, deltas);
   const parameter = (value: unknown) => `$${values.push(value)}`;
-  const tenant = `${parameter(tenantId)}::text`;
-  const inRange = `quarter_hour >= ${parameter(new Date(bounds[0]!))} and quarter_hour < ${parameter(new Date(bounds.at(-1)!))}`;
+  const statement = groupStatement(dimension, {
+    delta: select,
+    tenant: `${parameter(tenantId)}::text`,
+    inRange: `quarter_hour >= ${parameter(new Date(bounds[0]!))} and quarter_hour < ${parameter(new Date(bounds.at(-1)!))}`,
+    bounds: `${parameter(bounds.map(isoTime))}::timestamptz[]`,
+    rowsMax: parameter(rowsMax),
+  });
+  const { rows } = await db.query<Omit<GroupCounts, 'counts'> & { counts: string[] }>(statement, values);
+  return rows.map(({ counts, ...group }) => ({ ...group, counts: counts.map(Number) }));
+}
+
+/** The parts of the statement, as SQL. */
+interface StatementParts {
+  /** Selects the sums of the deltas. */
+  readonly delta: string;
+  readonly tenant: string;
+  /** The condition on quarter_hour. */
+  readonly inRange: string;
+  readonly bounds: string;
+  readonly rowsMax: string;
+}
+
+function groupStatement(
+  dimension: Dimension,
+  { delta, tenant, inRange, bounds, rowsMax }: StatementParts,
+): string {
   // A conversation may have a segment twice.
   const distinct = dimension === 'companySegment' ? 'distinct' : '';
-  const { rows } = await db.query<Omit<GroupCounts, 'counts'> & { counts: string[] }>(
-    `with delta as materialized (${select}),
+  return `with delta as materialized (${delta}),
      ids as (
        select conversation_id, external_conversation_id from message_sent_conversations
         where tenant_id = ${tenant} and ${inRange}
@@ -87,7 +110,7 @@ export async function readGroupCounts(
           and c.external_conversation_id
               = coalesce(nullif(i.external_conversation_id, ''), p.external_conversation_id, nullif(i.conversation_id, ''))),
      counted as (
-       select width_bucket(quarter_hour, ${parameter(bounds.map(isoTime))}::timestamptz[]) - 1 as interval_index,
+       select width_bucket(quarter_hour, ${bounds}) - 1 as interval_index,
               conversation_id, external_conversation_id, ${COUNT_COLUMNS.join(', ')}
          from message_sent_conversations where tenant_id = ${tenant} and ${inRange}
         union all
@@ -96,10 +119,7 @@ export async function readGroupCounts(
      select interval_index as "intervalIndex", grouped_by as "group",
             array[${COUNT_COLUMNS.map((name) => `sum(${name})`).join(', ')}]::text[] as counts
        from counted join grouped using (conversation_id, external_conversation_id)
-      group by interval_index, grouped_by limit ${parameter(rowsMax)}`,
-    values,
-  );
-  return rows.map(({ counts, ...group }) => ({ ...group, counts: counts.map(Number) }));
+      group by interval_index, grouped_by limit ${rowsMax}`;
 }
 
 /** The counts of a pair of ids in the deltas of an interval. */
