@@ -44,4 +44,9 @@ export interface Fault {
    * record was stored.
    */
   readonly clocksDiffer?: boolean;
+  /**
+   * Whether counts must equal a recount of the stored rows. Default true. False if workers of a release
+   * that did not count store some of the rows.
+   */
+  readonly comparesCounts?: boolean;
 }

@@ -17,7 +17,8 @@ const USAGE = `usage: npm run test:faults -- [FAULT …] [--log kafka|embedded] 
        npm run test:faults -- --list | --help
 
 Starts the whole product (on Kafka: 3 brokers, Postgres, 2 gateways, 2 workers; embedded: npm start), injects each fault
-several times under traffic, and reconciles the records answered 2xx with the stored ones. Without names: all faults.
+several times under traffic, and reconciles the records answered 2xx with the stored ones, and all counts with a recount
+of the stored rows. Without names: all faults.
   --short        fewer records, and without names only the faults that are tested on every change
   --random M     for M minutes faults of brokers, gateways and workers in random order
   --plot FILE    the memory of the processes as an SVG image
@@ -113,7 +114,7 @@ async function runAll(
       await onRow(row);
       console.log(
         `${row.problems.length === 0 ? 'ok  ' : 'FAIL'} ${fault.name} (${log}): ${row.accepted} records accepted, ` +
-          `${row.lost} lost, ${row.duplicated} duplicated, ${row.outOfOrder} out of order, longest stall ` +
+          `${row.lost} lost, ${row.duplicated} duplicated, ${row.outOfOrder} out of order, ${row.recounted} messages recounted, longest stall ` +
           `${(row.longestStallMs / 1000).toFixed(1)} s; ${seconds(beganMs)} s`,
       );
       for (const problem of row.problems) console.log(`     ${problem}`);

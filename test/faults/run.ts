@@ -3,6 +3,7 @@ import type { Fault, FaultContext } from './fault.ts';
 import type { Laboratory, LogName } from './laboratory.ts';
 import { createLedger, longestStallMs } from './ledger.ts';
 import { type Reconciliation, reconcile } from './reconcile.ts';
+import { type Recount, recountAll } from './recount-all.ts';
 import { startTraffic } from './traffic.ts';
 import { verifyOnlyConflictsDeadLettered } from './watch.ts';
 
@@ -18,6 +19,8 @@ export interface Row extends Omit<Reconciliation, 'storedAfterSecondsMax'> {
   readonly conflicts: number;
   /** Number of requests that got 503 or no answer. */
   readonly failed: number;
+  /** Number of all stored messages whose counts were compared with a recount. */
+  readonly recounted: number;
   /** The longest time in which a sending tenant had no record accepted, in milliseconds. */
   readonly longestStallMs: number;
   readonly stallLimit: string;
@@ -62,6 +65,7 @@ export async function runFault(lab: Laboratory, fault: Fault, options: RunOption
   });
   let injected = 0;
   let reconciliation: Reconciliation = NOTHING;
+  let recount: Recount = { messages: 0, problems: [] };
   try {
     for (let round = 0; !isOver(round); round++) {
       await traffic.accepted(Math.ceil(records / (times + 1)));
@@ -73,6 +77,7 @@ export async function runFault(lab: Laboratory, fault: Fault, options: RunOption
     await Promise.all(lab.parts.map((part) => part.ready()));
     await traffic.stop();
     reconciliation = await reconcile(lab, ledger);
+    if (fault.comparesCounts ?? true) recount = await recountAll(lab);
     await (fault.verify ?? verifyOnlyConflictsDeadLettered)(lab, contextOf(injected));
   } catch (error) {
     found.push(describeError(error));
@@ -87,10 +92,11 @@ export async function runFault(lab: Laboratory, fault: Fault, options: RunOption
     conflicts: ledger.conflictRequests,
     failed: ledger.failedRequests,
     ...reconciliation,
+    recounted: recount.messages,
     storedAfterSecondsMax: fault.clocksDiffer ? undefined : reconciliation.storedAfterSecondsMax,
     longestStallMs: longestStallMs(ledger),
     stallLimit: stallLimitOf(fault, lab.log),
-    problems: [...reconciliation.problems, ...found],
+    problems: [...reconciliation.problems, ...recount.problems, ...found],
   };
 }
 
@@ -114,6 +120,7 @@ export function rowWithout(fault: Fault, log: LogName, why: string): Row {
     accepted: 0,
     conflicts: 0,
     failed: 0,
+    recounted: 0,
     longestStallMs: 0,
     stallLimit: stallLimitOf(fault, log),
     problems: [why],

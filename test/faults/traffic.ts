@@ -28,6 +28,11 @@ export interface TrafficOptions {
    * Minimum milliseconds between the starts of a caller's rounds. A round sends about 40 records.
    */
   readonly roundMs?: number;
+  /**
+   * Whether some messages have `occurredAt` and `externalConversationId`, which the previous release
+   * ignores. Default true.
+   */
+  readonly newMessageMembers?: boolean;
 }
 
 /**
@@ -49,6 +54,27 @@ const ANSWER_TIMEOUT_MS = 15_000;
 const RETRY_AFTER_MS = 150;
 const RETRY_FOR_MS = 180_000;
 const ACCEPTED_TIMEOUT_MS = 240_000;
+/** Members of messages with several types, used repeatedly, with times, and some with gaps. */
+const MESSAGES = [
+  { augmentationType: ['FREEHAND'], craftingTime: 3.5, dwellTime: 0.4 },
+  {
+    augmentationType: ['AUTOSUGGEST', 'PHRASE_AUTOCOMPLETE', 'AUTOSUGGEST'],
+    numEdits: 0,
+    initialSuggestionsId: 'S',
+    selectedSuggestionsId: 'S',
+    selectedSuggestionIndex: 2,
+    timeToAction: 1.25,
+    craftingTime: 20,
+    phraseAutocompletePresentedCt: 3,
+    phraseAutocompleteSelectedCt: 1,
+  },
+  { augmentationType: ['CUSTOM_DRAWER', 'PHRASE_AUTOCOMPLETE'], numEdits: 4, timeToAction: 12 },
+  { augmentationType: ['AUTOSUGGEST', 'FLUENCY_APPLY'], selectedSuggestionText: 'Hello', dwellTime: 1.5 },
+] as const;
+/** Age of the messages that have a time of their own, so that they count for another quarter-hour. */
+const MESSAGE_AGE_MS = 2 * 3_600_000;
+/** Rounds between two messages that are sent again after they were accepted. */
+const REPEAT_EVERY = 3;
 /** Rounds between two conflicts, which send other content under an accepted id. */
 const CONFLICT_EVERY = 4;
 
@@ -87,7 +113,7 @@ export function startTraffic(lab: Laboratory, ledger: Ledger, options: TrafficOp
   const callers = lab.tenants.flatMap((tenant) =>
     Array.from({ length: options.callers ?? CALLERS }, (_, index) =>
       call(
-        { ledger, balancer, tenant, name: `${tenant.name}-${index}`, stopping: stopping.signal, turn },
+        { ledger, balancer, tenant, name: `${tenant.name}-${index}`, index, stopping: stopping.signal, turn },
         options,
       ),
     ),
@@ -131,6 +157,8 @@ interface Caller {
   readonly balancer: Balancer;
   readonly tenant: Tenant;
   readonly name: string;
+  /** Number of the caller among those of its tenant. */
+  readonly index: number;
   readonly stopping: AbortSignal;
   /** Waits while the traffic is paused. */
   turn(): Promise<void>;
@@ -140,7 +168,10 @@ interface Caller {
  * Runs one caller. An entity's records are sent one after another; a record with an id is retried
  * until accepted.
  */
-async function call(caller: Caller, { roundMs = ROUND_MS }: TrafficOptions): Promise<void> {
+async function call(
+  caller: Caller,
+  { roundMs = ROUND_MS, newMessageMembers = true }: TrafficOptions,
+): Promise<void> {
   const { ledger, name, stopping } = caller;
   const nextId = createUlidGenerator({ nowMs: Date.now });
   const prefix = `${ledger.prefix}-${name}`;
@@ -169,7 +200,7 @@ async function call(caller: Caller, { roundMs = ROUND_MS }: TrafficOptions): Pro
     };
     const conversation = note('conversation-metadata', prefix, 'conversation', 'marker');
     const gateway = await sendOne(caller, CONVERSATION_PATH, [conversation], conversationBody(conversation));
-    await sendMessage(caller, note('message-sent', prefix, 'message', 'marker'));
+    await sendMessage(caller, note('message-sent', prefix, 'message', 'marker'), newMessageMembers);
     const anonymous = note('conversation-metadata', `${prefix}-anonymous`, 'anonymous', 'none');
     await sendOne(caller, CONVERSATION_PATH, [anonymous], conversationBody(anonymous));
     await sendItems(caller, AGENTS_PATH, agentItem, [
@@ -216,12 +247,23 @@ const eventItem = ({ entity, marker, id }: Sent) => ({
   ...(id === undefined ? {} : { eventId: id }),
 });
 
-async function sendMessage(caller: Caller, sent: Sent): Promise<void> {
-  await sendOne(caller, MESSAGE_PATH, [sent], {
+async function sendMessage(caller: Caller, sent: Sent, newMembers: boolean): Promise<void> {
+  const number = caller.index + sent.seq;
+  const body = {
     messageId: sent.id,
     conversationId: sent.entity,
-    augmentationType: ['FREEHAND'],
-  });
+    ...MESSAGES[number % MESSAGES.length],
+    ...(newMembers && number % 2 === 0
+      ? {
+          externalConversationId: sent.entity,
+          occurredAt: new Date(Date.now() - MESSAGE_AGE_MS).toISOString(),
+        }
+      : {}),
+  };
+  const gateway = await sendOne(caller, MESSAGE_PATH, [sent], body);
+  if (gateway === undefined || number % REPEAT_EVERY > 0) return;
+  const answered = await send(caller, MESSAGE_PATH, body);
+  if (![undefined, 200, 503].includes(answered.status)) wrong(caller, MESSAGE_PATH, answered);
 }
 
 /** Sends one record. Resolves with the gateway that accepted it; undefined if none did. */

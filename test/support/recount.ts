@@ -219,15 +219,18 @@ function compareTimes(histogram: Quantiles, times: readonly number[]): string {
 
 type Quality = Readonly<Record<string, number>>;
 
+/** Only the gateway knows what it refused. */
+const COUNTED_BY_GATEWAYS = ['unknown-member', 'rejected', 'conflict'];
+
 /**
- * Resolves with the quality of a tenant's messages twice: as it is counted, and as its rows, its
- * dead letters and the positions of the topic, which no other tenant uses, have it in the same
- * snapshot. Gaps and dead letters are per day.
+ * Resolves with the quality of a tenant's records twice: as workers count it, and as its messages and
+ * its dead letters have it in the same snapshot. Both are per day. With a topic that no other tenant
+ * uses, also the number of duplicates, of which only the positions of the topic are left.
  */
 export async function countQualityTwice(
   pool: Pool,
   tenantId: string,
-  topic: string,
+  topic?: string,
 ): Promise<{ readonly counted: Quality; readonly recounted: Quality }> {
   const client = await pool.connect();
   try {
@@ -237,22 +240,26 @@ export async function countQualityTwice(
     const { rows } = await client.query<{ key: string; records: number }>(
       `with messages as (select to_char(accepted_at at time zone 'UTC', 'YYYY-MM-DD') as day, gaps
                            from message_sent where tenant_id = $1),
-            letters as (select to_char(accepted_at at time zone 'UTC', 'YYYY-MM-DD') as day, reason
+            letters as (select to_char(accepted_at at time zone 'UTC', 'YYYY-MM-DD') as day, kind, reason
                           from dead_letters where tenant_id = $1)
        select day || ' gap message-sent  ' as key, count(*)::int as records
          from messages where cardinality(gaps) > 0 group by day
         union all
        select day || ' gap message-sent  ' || gap, count(*)::int from messages, unnest(gaps) as gap group by day, gap
         union all
-       select day || ' dead-letter message-sent ' || reason || ' ', count(*)::int from letters group by day, reason
+       select day || ' dead-letter ' || kind || ' ' || reason || ' ', count(*)::int from letters group by day, kind, reason
         union all
        select 'duplicates', (select sum(next_offset) from log_positions where topic = $2)::int
-                            - (select count(*) from messages)::int - (select count(*) from letters)::int`,
-      [tenantId, topic],
+                            - (select count(*) from messages)::int - (select count(*) from letters)::int
+        where $2::text is not null`,
+      [tenantId, topic ?? null],
     );
     await client.query('commit');
     const isDuplicate = ({ measure }: { measure: string }) => measure === 'duplicate';
-    const others = counts.filter((count) => !isDuplicate(count));
+    const others = counts.filter(
+      (count) => !isDuplicate(count) && !COUNTED_BY_GATEWAYS.includes(count.measure),
+    );
+    const duplicates = counts.filter(isDuplicate).reduce((sum, { records }) => sum + records, 0);
     return {
       counted: {
         ...Object.fromEntries(
@@ -261,7 +268,7 @@ export async function countQualityTwice(
             records,
           ]),
         ),
-        duplicates: counts.filter(isDuplicate).reduce((sum, { records }) => sum + records, 0),
+        ...(topic === undefined ? {} : { duplicates }),
       },
       recounted: Object.fromEntries(rows.map(({ key, records }) => [key, records])),
     };
