@@ -12,6 +12,7 @@ import {
   addEarlierIds,
   deleteCounts,
   type MessageDay,
+  readFirstCreation,
   readMessages,
 } from '../sql/message-recount.ts';
 
@@ -49,7 +50,10 @@ const IDLE_IN_TRANSACTION_MS = 60_000;
  */
 export async function rebuildCounts(rebuild: Rebuild): Promise<number> {
   const { pool, tenantIds, fromMs, toMs } = rebuild;
-  await requireMessages(pool, fromMs, toMs);
+  // No message was accepted before its tenant was created, so no weekly table is needed for that time.
+  const createdMs = (await readFirstCreation(pool, tenantIds)) ?? 0;
+  const acceptedFromMs = Math.max(fromMs - ACCEPTED_BEFORE_MS, Math.floor(createdMs / DAY_MS) * DAY_MS);
+  await requireMessages(pool, acceptedFromMs, toMs);
   let days = 0;
   for (let startMs = fromMs; startMs < toMs && !rebuild.isInterrupted(); startMs += DAY_MS) {
     rebuild.onDay(await rebuildDay(rebuild, { tenantIds, startMs }));
@@ -58,22 +62,25 @@ export async function rebuildCounts(rebuild: Rebuild): Promise<number> {
   return days;
 }
 
-/** Throws AppError `ROWS_GONE` if a weekly table in which messages of the range may be is missing. */
-async function requireMessages(pool: Pool, fromMs: number, toMs: number): Promise<void> {
+/**
+ * Throws AppError `ROWS_GONE` if a weekly table is missing in which messages may be that were accepted
+ * from a time on, for days up to another.
+ */
+async function requireMessages(pool: Pool, acceptedFromMs: number, toMs: number): Promise<void> {
   const weeks = await listTimePartitions(pool, 'message_sent');
   const newest = weeks[0]?.toMs ?? 0;
   const lastMs = Math.min(toMs + ACCEPTED_AFTER_MS, newest);
   let missing: number | undefined;
-  for (let timeMs = fromMs - ACCEPTED_BEFORE_MS; timeMs < lastMs; timeMs += DAY_MS) {
+  for (let timeMs = acceptedFromMs; timeMs < lastMs; timeMs += DAY_MS) {
     if (!weeks.some((week) => week.fromMs <= timeMs && timeMs < week.toMs)) missing = timeMs;
   }
-  if (missing === undefined && newest > fromMs - ACCEPTED_BEFORE_MS) return;
+  if (missing === undefined && newest > acceptedFromMs) return;
   const next = weeks.findLast((week) => week.fromMs > (missing ?? Number.POSITIVE_INFINITY));
   const instead =
     next && next.fromMs + DAY_MS < toMs ? `: choose --from ${dayOf(next.fromMs + DAY_MS)} or later` : '';
   throw new AppError(
     'ROWS_GONE',
-    `the messages of ${dayOf(missing ?? fromMs)} are no longer stored, or never were, so they cannot be counted again; their counts are kept${instead}`,
+    `the messages of ${dayOf(missing ?? acceptedFromMs)} are no longer stored, or never were, so they cannot be counted again; their counts are kept${instead}`,
   );
 }
 

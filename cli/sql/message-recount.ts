@@ -17,6 +17,18 @@ export const ACCEPTED_BEFORE_MS = 300_000;
 /** A message is accepted at most this long after its occurredAt. */
 export const ACCEPTED_AFTER_MS = 7 * DAY_MS;
 
+/** Resolves with when the first of these tenants was created; undefined if none is known. */
+export async function readFirstCreation(
+  db: Queryable,
+  tenantIds: readonly string[],
+): Promise<number | undefined> {
+  const { rows } = await db.query<{ createdMs: number | null }>(
+    `select min(${epochMs('created_at')}) as "createdMs" from tenants where tenant_id = any ($1::text[])`,
+    [tenantIds],
+  );
+  return rows[0]?.createdMs ?? undefined;
+}
+
 /** Deletes the counts of a day, in each of their forms. */
 export async function deleteCounts(db: Queryable, { tenantIds, startMs }: MessageDay): Promise<void> {
   const values = [tenantIds, new Date(startMs), new Date(startMs + DAY_MS)];

@@ -375,4 +375,16 @@ describe('a rebuild', () => {
     expect(await rebuild(b, { fromMs: Date.parse('2026-06-09T00:00:00Z') })).toBe(3);
     await b.expectRecount();
   });
+
+  it('needs no weekly table of a time before the tenant was created', async () => {
+    const b = await createBench();
+    await pool.query('insert into tenants (tenant_id, name, created_at) values ($1, $1, $2)', [
+      b.tenantId,
+      '2026-06-08T10:00:00Z',
+    ]);
+    b.appendRandom(20);
+    await storeAll(b);
+    expect(await rebuild(b, { fromMs: Date.parse('2026-06-05T00:00:00Z') })).toBe(7);
+    await b.expectRecount();
+  });
 });
