@@ -63,8 +63,15 @@ export interface CommandContext {
   printBytes(data: string | Uint8Array): void;
   /** Writes a text unchanged: input from outside must be made {@link printable} first. */
   printData(text: string): void;
-  /** Writes a table, without lines between its rows; each cell is made {@link printable}. */
-  printTable(head: readonly string[], rows: readonly (readonly string[])[]): void;
+  /**
+   * Writes a table, without lines between its rows; each cell is made {@link printable}. Columns are
+   * aligned to the left by default.
+   */
+  printTable(
+    head: readonly string[],
+    rows: readonly (readonly string[])[],
+    alignments?: readonly ('left' | 'right')[],
+  ): void;
 }
 
 export function createContext(target: CommandProcess): CommandContext {
@@ -101,8 +108,12 @@ export function createContext(target: CommandProcess): CommandContext {
     },
     printBytes: (data) => target.stdout.write(data),
     printData,
-    printTable(head, rows) {
-      const table = new Table({ head: [...head], style: { head: [], border: [], compact: true } });
+    printTable(head, rows, alignments = []) {
+      const table = new Table({
+        head: [...head],
+        colAligns: [...alignments],
+        style: { head: [], border: [], compact: true },
+      });
       for (const row of rows) table.push(row.map(printable));
       printData(table.toString());
     },

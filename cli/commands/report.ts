@@ -6,11 +6,12 @@ import { AUTOMATION_GROUPS, reportAutomation } from '../../shared/reports/automa
 import { MESSAGE_GROUPS, reportMessageSent } from '../../shared/reports/message-sent-report.ts';
 import type { Report, ReportResult } from '../../shared/reports/report.ts';
 import { INTERVALS, type ReportQuery, readReportQuery } from '../../shared/reports/report-query.ts';
-import { localDate, timeZoneOf } from '../../shared/reports/time-zone.ts';
+import { localDate, type TimeZone, timeZoneOf } from '../../shared/reports/time-zone.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';
 import { AUTOMATION_COLUMNS, MESSAGE_COLUMNS } from '../reports/columns.ts';
 import { csvOf } from '../reports/csv.ts';
+import { withOffset } from '../reports/local-time.ts';
 import { type ReportColumn, tableOf } from '../reports/table.ts';
 import { requireTenant } from '../tenant-lookup.ts';
 import { addDataQualityReport } from './report-data-quality.ts';
@@ -44,6 +45,8 @@ interface ReportCommand<GroupBy extends string, Values> {
   readonly kind: string;
   readonly groups: readonly GroupBy[];
   readonly columns: readonly ReportColumn<Values>[];
+  /** What the rates of the columns are of. */
+  readonly rates?: string;
   report(pool: Pool, tenantId: string, query: ReportQuery<GroupBy>): Promise<ReportResult<Values>>;
   readonly example: string;
 }
@@ -106,10 +109,10 @@ async function print<GroupBy extends string, Values extends object>(
   }
   const { report } = result;
   if (options.json) return context.printJson(report);
-  if (options.csv) return context.printData(csvOf(report));
-  const { head, rows } = tableOf(report, read.query.zone, definition.columns);
-  context.printTable(head, rows);
-  context.print(...notes(report, definition, options.tenant));
+  if (options.csv) return context.printData(csvOf(report, read.query.zone));
+  const { head, rows, alignments } = tableOf(report, read.query.zone, definition.columns);
+  context.printTable(head, rows, alignments);
+  context.print(...notes(report, read.query.zone, definition, options.tenant));
 }
 
 /** The options by the names of the parameters in messages. */
@@ -142,14 +145,16 @@ function rangeOf(context: CommandContext, { from, to, timezone }: ReportOptions)
 }
 
 function notes<Values>(
-  { timezone, timeOf, intervals }: Report<Values>,
-  { kind }: Pick<ReportCommand<string, Values>, 'kind'>,
+  { from, to, timezone, timeOf, intervals }: Report<Values>,
+  zone: TimeZone,
+  { kind, rates }: Pick<ReportCommand<string, Values>, 'kind' | 'rates'>,
   tenant: string,
 ): string[] {
   const sum = (name: 'deadLetters' | 'conflicts') => intervals.reduce((total, one) => total + one[name], 0);
   const [deadLetters, conflicts] = [sum('deadLetters'), sum('conflicts')];
   return [
-    `Times are in ${timezone}: ${timeOf}.`,
+    `From ${withOffset(zone, from)} until ${withOffset(zone, to)} (not included). Times are in ${timezone}: ${timeOf}.`,
+    ...(rates === undefined ? [] : [rates]),
     ...(deadLetters + conflicts === 0
       ? []
       : [

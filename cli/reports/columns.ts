@@ -1,10 +1,10 @@
 import type { AutomationValues } from '../../shared/reports/automation-report.ts';
 import type { MessageValues, TimeValues } from '../../shared/reports/message-sent-report.ts';
-import type { ReportColumn } from './table.ts';
+import { type ReportColumn, separated } from './table.ts';
 
 export const MESSAGE_COLUMNS: readonly ReportColumn<MessageValues>[] = [
-  { head: 'messages', cell: ({ messages }) => String(messages) },
-  { head: 'uses', cell: ({ uses }) => String(uses) },
+  { head: 'messages', cell: ({ messages }) => messages },
+  { head: 'uses', cell: ({ uses }) => uses },
   { head: 'suggestions used', cell: ({ rates }) => percent(rates.suggestionsUsed) },
   { head: 'unedited', cell: ({ rates }) => percent(rates.sentUnedited) },
   { head: 'edits', cell: ({ means }) => rounded(means.edits) },
@@ -14,12 +14,13 @@ export const MESSAGE_COLUMNS: readonly ReportColumn<MessageValues>[] = [
 ];
 
 export const AUTOMATION_COLUMNS: readonly ReportColumn<AutomationValues>[] = [
-  { head: 'conversations', cell: ({ conversations }) => String(conversations) },
-  { head: 'replies', cell: ({ replies }) => String(replies) },
-  { head: 'confirmations', cell: ({ confirmations }) => String(confirmations) },
-  { head: 'authentications', cell: ({ authentications }) => String(authentications) },
-  { head: 'to agent', cell: ({ transfersToAgent }) => String(transfersToAgent) },
-  { head: 'to system', cell: ({ transfersToSystem }) => String(transfersToSystem) },
+  { head: 'conversations', cell: ({ conversations }) => conversations },
+  { head: 'replies', cell: ({ replies }) => replies },
+  { head: 'ends', cell: ({ processingEnds }) => processingEnds },
+  { head: 'confirmations', cell: ({ confirmations }) => confirmations },
+  { head: 'authentications', cell: ({ authentications }) => authentications },
+  { head: 'to agent', cell: ({ transfersToAgent }) => transfersToAgent },
+  { head: 'to system', cell: ({ transfersToSystem }) => transfersToSystem },
   { head: 'start to reply', cell: ({ timeToReply }) => seconds(timeToReply) },
   { head: 'start to end', cell: ({ timeToEnd }) => seconds(timeToEnd) },
 ];
@@ -27,7 +28,7 @@ export const AUTOMATION_COLUMNS: readonly ReportColumn<AutomationValues>[] = [
 /** Returns the median and the 95th percentile, or the mean where there are no quantiles. */
 function seconds({ mean, p50, p95 }: Pick<TimeValues, 'mean' | 'p50' | 'p95'>): string {
   if (mean === null) return '';
-  return p50 === undefined ? `mean ${rounded(mean)} s` : `${rounded(p50)}, p95 ${rounded(p95 ?? null)} s`;
+  return p50 === undefined ? `mean ${rounded(mean)} s` : `p50 ${rounded(p50)}, p95 ${rounded(p95 ?? null)} s`;
 }
 
 function percent(share: number | null): string {
@@ -39,5 +40,5 @@ const LARGE = 100;
 /** Returns a number with one digit after the point if it is small. */
 function rounded(value: number | null): string {
   if (value === null) return '';
-  return value < LARGE ? String(Math.round(value * 10) / 10) : String(Math.round(value));
+  return value < LARGE ? String(Math.round(value * 10) / 10) : separated(Math.round(value));
 }

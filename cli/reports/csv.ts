@@ -1,24 +1,38 @@
 import type { Report } from '../../shared/reports/report.ts';
+import type { TimeZone } from '../../shared/reports/time-zone.ts';
+import { withOffset } from './local-time.ts';
 
 /**
- * Returns a report as CSV, without a line feed at its end: a row per interval for all records, whose
- * group is empty, and one per group. Values that are null are empty.
+ * Returns a report as CSV, without a line feed at its end: a row per interval for all records, and one
+ * per group. The column `rowOf` says which: `all`, `group`, or `unknown` for the group of records whose
+ * value is not known. Values that are null are empty. Times have the zone's offset.
  */
-export function csvOf<Values extends object>({ intervals }: Report<Values>): string {
-  const rows = intervals.flatMap(({ from, to, deadLetters, conflicts, all, groups = [] }) => [
-    new Map<string, unknown>([
-      ['from', from],
-      ['to', to],
-      ['group', ''],
-      ...flatten(all),
-      ['deadLetters', deadLetters],
-      ['conflicts', conflicts],
-    ]),
-    ...groups.map(
-      ({ group, ...values }) =>
-        new Map<string, unknown>([['from', from], ['to', to], ['group', group], ...flatten(values)]),
-    ),
-  ]);
+export function csvOf<Values extends object>({ intervals }: Report<Values>, zone: TimeZone): string {
+  const rows = intervals.flatMap(({ from, to, deadLetters, conflicts, all, groups = [] }) => {
+    const range: readonly [string, string][] = [
+      ['from', withOffset(zone, from)],
+      ['to', withOffset(zone, to)],
+    ];
+    return [
+      new Map<string, unknown>([
+        ...range,
+        ['rowOf', 'all'],
+        ['group', ''],
+        ...flatten(all),
+        ['deadLetters', deadLetters],
+        ['conflicts', conflicts],
+      ]),
+      ...groups.map(
+        ({ group, ...values }) =>
+          new Map<string, unknown>([
+            ...range,
+            ['rowOf', group === null ? 'unknown' : 'group'],
+            ['group', group],
+            ...flatten(values),
+          ]),
+      ),
+    ];
+  });
   const names = [...(rows[0]?.keys() ?? [])];
   return [names, ...rows.map((row) => names.map((name) => row.get(name)))].map(lineOf).join('\n');
 }

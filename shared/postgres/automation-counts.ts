@@ -25,7 +25,9 @@ export interface MeasuredTime {
 /** The counts of the events of one group in one interval. */
 export interface AutomationCounts extends Readonly<Record<CountName, number>> {
   readonly intervalIndex: number;
-  /** Null: all events. */
+  /** Whether these are the counts of all events. */
+  readonly isAll: boolean;
+  /** Null: all events, or those whose value is not known. */
   readonly group: string | null;
   readonly conversations: number;
   readonly toReply: MeasuredTime;
@@ -78,12 +80,12 @@ export async function readAutomationCounts(
        select width_bucket(occurred_at_ns, $5::bigint[]) - 1 as interval_index, external_conversation_id, type,
               case when occurred_at_ns >= started_ns then (occurred_at_ns - started_ns) / 1e9 end as seconds
          from event where occurred_at_ns >= $6::bigint)
-     select interval_index as "intervalIndex", null as "group", ${SUMS} from measured group by interval_index
+     select interval_index as "intervalIndex", true as "isAll", null as "group", ${SUMS} from measured group by interval_index
      ${
        dimension === undefined
          ? ''
          : `union all
-     (select interval_index, grouped_by, ${SUMS}
+     (select interval_index, false, grouped_by, ${SUMS}
         from measured
         join (select distinct m.external_conversation_id, ${groupsOf(dimension)} as grouped_by
                 from (select distinct external_conversation_id from measured) m

@@ -17,20 +17,20 @@ export const DIMENSIONS = {
 
 export type Dimension = keyof typeof DIMENSIONS;
 
-/** The group of records whose conversation is not known, or does not have the value. */
-export const UNKNOWN = 'unknown';
-
-/** Returns the SQL of a conversation's groups, which may be several rows. `c`: the conversation. */
+/**
+ * Returns the SQL of a conversation's groups, which may be several rows; null if the conversation is
+ * not known, or does not have the value. `c`: the conversation.
+ */
 export function groupsOf(dimension: Dimension): string {
   return dimension === 'companySegment'
-    ? `unnest(coalesce(nullif(c.company_segment, '{}'), array['${UNKNOWN}']))`
-    : `coalesce(c.${DIMENSIONS[dimension]}, '${UNKNOWN}')`;
+    ? `unnest(coalesce(nullif(c.company_segment, '{}'), array[null::text]))`
+    : `c.${DIMENSIONS[dimension]}`;
 }
 
 /** The counts of the messages of one group in one interval. */
 export interface GroupCounts {
   readonly intervalIndex: number;
-  readonly group: string;
+  readonly group: string | null;
   readonly counts: Counts;
 }
 

@@ -7,7 +7,7 @@ import {
 import { DIMENSIONS, type Dimension } from '../postgres/message-dimensions.ts';
 import { inTransaction, type Pool } from '../postgres/pool.ts';
 import { readUnstoredRecords } from '../postgres/unstored-records.ts';
-import { buildReport, largestFirst, type ReportResult } from './report.ts';
+import { buildReport, type GroupName, largestFirst, type ReportResult } from './report.ts';
 import { groupsProblem, type ReportQuery, ROWS_MAX } from './report-query.ts';
 
 /** The metadata of conversations by which automation events are grouped. */
@@ -47,16 +47,16 @@ export async function reportAutomation(
     (db) => readAutomationCounts(db, range, query.groupBy, ROWS_MAX + 1),
     { largeSorts: true },
   );
-  const sizes = new Map<string, number>();
-  for (const { group, conversations } of counted) {
-    if (group !== null) sizes.set(group, (sizes.get(group) ?? 0) + conversations);
+  const sizes = new Map<GroupName, number>();
+  for (const { isAll, group, conversations } of counted) {
+    if (!isAll) sizes.set(group, (sizes.get(group) ?? 0) + conversations);
   }
   const problem = groupsProblem(sizes.size, query);
   if (problem) return { ok: false, details: [problem] };
   const unstored = await readUnstoredRecords(pool, 'automation-events', range);
   const found = counted.map((counts) => ({
     intervalIndex: counts.intervalIndex,
-    group: counts.group ?? undefined,
+    group: counts.isAll ? undefined : counts.group,
     values: describeEvents(counts),
   }));
   const groups = largestFirst(sizes);

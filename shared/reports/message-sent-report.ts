@@ -5,7 +5,14 @@ import { DIMENSIONS, type Dimension, readGroupCounts } from '../postgres/message
 import { type CountRange, readTypeCounts } from '../postgres/message-sent-counts.ts';
 import { inTransaction, type Pool, type Queryable } from '../postgres/pool.ts';
 import { readUnstoredRecords } from '../postgres/unstored-records.ts';
-import { buildReport, type GroupValues, largestFirst, type ReportResult, ratio } from './report.ts';
+import {
+  buildReport,
+  type GroupName,
+  type GroupValues,
+  largestFirst,
+  type ReportResult,
+  ratio,
+} from './report.ts';
 import { groupsProblem, type ReportQuery, ROWS_MAX } from './report-query.ts';
 
 /** The values by which messages are grouped. */
@@ -98,7 +105,7 @@ const NO_HISTOGRAMS = () => undefined;
 interface Found {
   readonly found: readonly GroupValues<MessageValues>[];
   /** Messages of each group. */
-  readonly sizes: ReadonlyMap<string, number>;
+  readonly sizes: ReadonlyMap<GroupName, number>;
 }
 
 async function readTypes(db: Queryable, range: CountRange): Promise<Found> {
@@ -116,7 +123,7 @@ async function readTypes(db: Queryable, range: CountRange): Promise<Found> {
 
 interface CountedGroup {
   readonly intervalIndex: number;
-  readonly group: string | undefined;
+  readonly group: GroupName | undefined;
   readonly counts: Counts;
 }
 
@@ -140,8 +147,8 @@ async function readDimension(pool: Pool, range: CountRange, dimension: Dimension
   };
 }
 
-function sizesOf(groups: readonly Pick<CountedGroup, 'group' | 'counts'>[]): Map<string, number> {
-  const sizes = new Map<string, number>();
+function sizesOf(groups: readonly Pick<CountedGroup, 'group' | 'counts'>[]): Map<GroupName, number> {
+  const sizes = new Map<GroupName, number>();
   for (const { group, counts } of groups) {
     if (group !== undefined) sizes.set(group, (sizes.get(group) ?? 0) + counts[0]!);
   }

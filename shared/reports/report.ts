@@ -2,6 +2,9 @@ import type { ErrorDetail } from '../contracts/errors.ts';
 import type { UnstoredRecords } from '../postgres/unstored-records.ts';
 import type { ReportQuery } from './report-query.ts';
 
+/** The name of a group. Null: the value by which records are grouped is not known. */
+export type GroupName = string | null;
+
 /** A report as the admin API and commands show it. Times are RFC 3339 in UTC. */
 export interface Report<Values> {
   readonly from: string;
@@ -23,7 +26,7 @@ export interface ReportInterval<Values> {
   /** The values of all records. */
   readonly all: Values;
   /** The same groups in each interval. Undefined: the report has no groups. */
-  readonly groups?: readonly (Values & { readonly group: string })[];
+  readonly groups?: readonly (Values & { readonly group: GroupName })[];
 }
 
 /** A report, or why it is refused. */
@@ -34,7 +37,7 @@ export type ReportResult<Values> =
 /** The values of one group in one interval. */
 export interface GroupValues<Values> {
   /** Undefined: all records. */
-  readonly group: string | undefined;
+  readonly group: GroupName | undefined;
   readonly intervalIndex: number;
   readonly values: Values;
 }
@@ -50,7 +53,7 @@ export function buildReport<Values>(
     none,
   }: {
     /** In the order of the report. */
-    readonly groups: readonly string[];
+    readonly groups: readonly GroupName[];
     readonly found: readonly GroupValues<Values>[];
     readonly unstored: readonly UnstoredRecords[];
     readonly none: Values;
@@ -58,7 +61,7 @@ export function buildReport<Values>(
 ): Report<Values> {
   const values = new Map(found.map((one) => [keyOf(one), one.values]));
   const unstoredOf = new Map(unstored.map((one) => [one.intervalIndex, one]));
-  const valuesOf = (i: number, group?: string) => values.get(keyOf({ intervalIndex: i, group })) ?? none;
+  const valuesOf = (i: number, group?: GroupName) => values.get(keyOf({ intervalIndex: i, group })) ?? none;
   return {
     from: timeText(bounds[0]!),
     to: timeText(bounds.at(-1)!),
@@ -78,7 +81,7 @@ export function buildReport<Values>(
 }
 
 function keyOf({ intervalIndex, group }: Pick<GroupValues<unknown>, 'intervalIndex' | 'group'>): string {
-  return group === undefined ? `${intervalIndex}` : `${intervalIndex} ${group}`;
+  return group === undefined ? `${intervalIndex}` : `${intervalIndex} ${JSON.stringify(group)}`;
 }
 
 /** Returns the time without milliseconds, because it is at a quarter-hour. */
@@ -86,9 +89,11 @@ function timeText(timeMs: number): string {
   return new Date(timeMs).toISOString().replace('.000Z', 'Z');
 }
 
-/** Returns groups with the most records first. */
-export function largestFirst(sizes: ReadonlyMap<string, number>): string[] {
-  return [...sizes].sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1)).map(([group]) => group);
+/** Returns groups with the most records first; of equal ones, the one without a name first. */
+export function largestFirst(sizes: ReadonlyMap<GroupName, number>): GroupName[] {
+  return [...sizes]
+    .sort(([a, n], [b, m]) => m - n || (a === null || (b !== null && a < b) ? -1 : 1))
+    .map(([group]) => group);
 }
 
 /** Returns a quotient; null if there is nothing to divide by. */

@@ -429,13 +429,13 @@ describe('the page on data', () => {
     [['FREEHAND', 6n, 6n]],
     expect.arrayContaining([
       ['autumn', 2n, 0, [0, 0, 0]],
-      ['unknown', 1n, 0, [0, 0, 0]],
+      [null, 1n, 0, [0, 0, 0]],
     ]),
     [['acme', 1n, 0]],
     [
       ['a', 5n],
       ['b', 5n],
-      ['unknown', 1n],
+      [null, 1n],
     ],
     [[expect.any(Date), 'initialSuggestionsId', 1n]],
     [['summer', 'transferToAgent', 1n]],

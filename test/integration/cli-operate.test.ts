@@ -643,24 +643,28 @@ describe('report message-sent', () => {
     const cells = table.stdout.split('\n').map((line) => line.split('│').map((cell) => cell.trim()));
     expect(cells.filter((row) => row.length > 1).map((row) => row.slice(1, 8))).toEqual([
       ['day', 'augmentationType', 'messages', '', 'uses', 'suggestions used', 'unedited'],
-      ['2026-06-09', 'all', '2', '██████████', '2', '100%', '50%'],
+      ['2026-06-09', '(all)', '2', '██████████', '2', '100%', '50%'],
       ['2026-06-09', 'AUTOSUGGEST', '2', '██████████', '2', '100%', '50%'],
-      ['2026-06-10', 'all', '1', '█████', '1', '', ''],
+      ['2026-06-10', '(all)', '1', '█████', '1', '', ''],
       ['2026-06-10', 'FREEHAND', '1', '█████', '1', '', ''],
     ]);
-    expect(table.stdout).toContain('Times are in Asia/Kolkata: occurredAt of the message, or');
+    expect(table.stdout).toContain(
+      'From 2026-06-09T00:00:00+05:30 until 2026-06-11T00:00:00+05:30 (not included). Times are in Asia/Kolkata: occurredAt of the message, or',
+    );
 
     const wide = await sluice('report message-sent --tenant acme --from 2026-06-01 --to 2026-07-01');
-    expect(wide.stdout).toContain('│ 3        │ ██████████ │');
+    expect(wide.stdout).toContain('│        3 │ ██████████ │');
     expect(wide.stdout).toContain(
       'Not counted: open dead letters (1) and conflicts (0), see ./sluice dead-letters list --tenant acme --topic message-sent',
     );
 
     const { stdout } = await sluice(`report message-sent ${range} --group-by augmentationType --csv`);
     const [head, all, ...groups] = stdout.trimEnd().split('\n');
-    expect(head).toMatch(/^from,to,group,messages,uses,edits,.*,dwellTime.p95,.*,deadLetters,conflicts$/);
-    expect(all).toMatch(/^2026-06-08T18:30:00Z,2026-06-10T18:30:00Z,,3,3,3,/);
-    expect(groups.map((line) => line.split(',').slice(2, 5))).toEqual([
+    expect(head).toMatch(
+      /^from,to,rowOf,group,messages,uses,edits,.*,dwellTime.p95,.*,deadLetters,conflicts$/,
+    );
+    expect(all).toMatch(/^2026-06-09T00:00:00\+05:30,2026-06-11T00:00:00\+05:30,all,,3,3,3,/);
+    expect(groups.map((line) => line.split(',').slice(3, 6))).toEqual([
       ['AUTOSUGGEST', '2', '2'],
       ['FREEHAND', '1', '1'],
     ]);

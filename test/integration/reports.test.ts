@@ -88,8 +88,8 @@ async function expectTypes(tenantId: string, texts: ReportTexts) {
     for (const { group, ...values } of groups!) {
       expectValues(
         values,
-        within.filter((row) => row.augmentation_type.includes(group)),
-        group,
+        within.filter((row) => row.augmentation_type.includes(group!)),
+        group!,
       );
     }
     const types = new Set(within.flatMap((row) => row.augmentation_type));
@@ -197,7 +197,10 @@ const COLUMN_OF = {
 type Dimension = keyof typeof COLUMN_OF;
 
 /** Resolves with the groups of each message, as the view of messages has its conversation. */
-async function groupsOfMessages(tenantId: string, dimension: Dimension): Promise<Map<string, Set<string>>> {
+async function groupsOfMessages(
+  tenantId: string,
+  dimension: Dimension,
+): Promise<Map<string, Set<string | null>>> {
   const { rows } = await pool.query<{ id: string; value: string | string[] | null }>(
     `select message_id as id, ${COLUMN_OF[dimension]} as value from analytics.messages where tenant_id = $1`,
     [tenantId],
@@ -205,7 +208,7 @@ async function groupsOfMessages(tenantId: string, dimension: Dimension): Promise
   return new Map(
     rows.map(({ id, value }) => {
       const values = [value ?? []].flat();
-      return [id, new Set(values.length > 0 ? values : ['unknown'])];
+      return [id, new Set(values.length > 0 ? values : [null])];
     }),
   );
 }
@@ -231,7 +234,7 @@ async function expectDimension(tenantId: string, groupBy: Dimension, texts: Repo
         values,
         within.filter(({ message_id }) => groupsOf.get(message_id)!.has(group)),
       );
-      messages[group] = (messages[group] ?? 0) + values.messages;
+      messages[`${group}`] = (messages[`${group}`] ?? 0) + values.messages;
     }
   }
   return messages;
@@ -296,15 +299,15 @@ describe('the report on messages by metadata of their conversation', () => {
     c.message({ conversationId: 'NOWHERE' });
     c.message({});
     await c.store();
-    await expectLobs({ unknown: 10 });
-    for (const chat of ['chat-1', 'chat-2', 'SAME', 'chat-4'])
-      c.conversation(chat, { lobId: `lob of ${chat}`.replaceAll(' ', '-') });
+    await expectLobs({ null: 10 });
+    for (const chat of ['chat-1', 'chat-2', 'chat-4']) c.conversation(chat, { lobId: `lob-of-${chat}` });
+    c.conversation('SAME', { lobId: 'unknown' });
     await c.store();
-    await expectLobs({ 'lob-of-chat-1': 3, 'lob-of-SAME': 1, unknown: 6 });
+    await expectLobs({ 'lob-of-chat-1': 3, unknown: 1, null: 6 });
     // A conversation has three ids, two of them in one batch.
     c.event('chat-2', 'EARLIEST');
     await c.store();
-    await expectLobs({ 'lob-of-chat-1': 3, 'lob-of-chat-2': 1, 'lob-of-SAME': 1, unknown: 5 });
+    await expectLobs({ 'lob-of-chat-1': 3, 'lob-of-chat-2': 1, unknown: 1, null: 5 });
     c.event('chat-2', 'EARLIER');
     c.event('chat-2', 'EVENT');
     c.message({
@@ -317,15 +320,15 @@ describe('the report on messages by metadata of their conversation', () => {
       'lob-of-chat-1': 3,
       'lob-of-chat-2': 3,
       'lob-of-chat-4': 1,
-      'lob-of-SAME': 1,
-      unknown: 2,
+      unknown: 1,
+      null: 2,
     };
     await expectLobs(found);
     await compactDeltas({ pool }, RUNNING);
     await expectLobs(found);
     c.conversation('chat-2', { lobId: null });
     await c.store();
-    await expectLobs({ 'lob-of-chat-1': 3, 'lob-of-chat-4': 1, 'lob-of-SAME': 1, unknown: 5 });
+    await expectLobs({ 'lob-of-chat-1': 3, 'lob-of-chat-4': 1, unknown: 1, null: 5 });
     const types = await report(c.tenantId, { ...RANGE, groupBy: 'lobId' });
     expect(types.intervals[0]!.all.dwellTime).not.toHaveProperty('p50');
   });
@@ -395,7 +398,7 @@ describe('the report on messages by metadata of their conversation', () => {
     expect(await expectDimension(c.tenantId, 'lobId', RANGE)).toEqual({
       'lob-0': 120,
       'lob-1': 120,
-      unknown: 60,
+      null: 60,
     });
   });
 
@@ -510,7 +513,7 @@ describe('the report on automation events', () => {
     b.event('processingStart', '2026-06-10T10:00:00Z');
     b.event('processingStart', '2026-06-10T10:00:00Z', 'chat-2');
     b.event('reply', '2026-06-10T10:00:04Z', 'chat-2');
-    b.conversation('chat-2', { companySegment: ['gold', 'north', 'gold'], lobId: 'lob-1' });
+    b.conversation('chat-2', { companySegment: ['gold', 'unknown', 'gold'], lobId: 'lob-1' });
     await b.store();
     const range = { from: '2026-06-10', to: '2026-06-11' };
     const byGroup = async (groupBy: Dimension) => {
@@ -523,9 +526,9 @@ describe('the report on automation events', () => {
       ]);
     };
     expect(await byGroup('companySegment')).toEqual([
+      [null, 1, 0, null],
       ['gold', 1, 1, 4],
-      ['north', 1, 1, 4],
-      ['unknown', 1, 0, null],
+      ['unknown', 1, 1, 4],
     ]);
     b.conversation('chat-1', { lobId: 'lob-1' });
     await b.store();

@@ -58,7 +58,12 @@ function reportSchemas(
         groups: {
           type: 'array',
           description: 'With `groupBy`: the same groups in each interval, those with the most records first.',
-          items: { ...objectOf({ group: { type: 'string' }, ...values }) },
+          items: {
+            ...objectOf({
+              group: { type: ['string', 'null'], description: 'Null: the value is not known.' },
+              ...values,
+            }),
+          },
         },
       },
       ['groups'],
