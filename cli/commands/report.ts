@@ -9,7 +9,7 @@ import { INTERVALS, type ReportQuery, readReportQuery } from '../../shared/repor
 import { localDate, type TimeZone, timeZoneOf } from '../../shared/reports/time-zone.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';
-import { AUTOMATION_COLUMNS, MESSAGE_COLUMNS } from '../reports/columns.ts';
+import { AUTOMATION_COLUMNS, MESSAGE_COLUMNS, MESSAGE_RATES } from '../reports/columns.ts';
 import { csvOf } from '../reports/csv.ts';
 import { withOffset } from '../reports/local-time.ts';
 import { type ReportColumn, tableOf } from '../reports/table.ts';
@@ -24,6 +24,7 @@ export function addReportCommands(program: Command, context: CommandContext): vo
     kind: 'message-sent',
     groups: MESSAGE_GROUPS,
     columns: MESSAGE_COLUMNS,
+    rates: MESSAGE_RATES,
     report: reportMessageSent,
     example: '--group-by augmentationType --from 2026-10-01 --to 2026-11-01',
   });

@@ -13,6 +13,10 @@ export const MESSAGE_COLUMNS: readonly ReportColumn<MessageValues>[] = [
   { head: 'dwell', cell: ({ dwellTime }) => seconds(dwellTime) },
 ];
 
+/** What the rates in the table are of. */
+export const MESSAGE_RATES =
+  'suggestions used: of the messages whose agent saw suggestions. unedited: of the messages whose numEdits was sent.';
+
 export const AUTOMATION_COLUMNS: readonly ReportColumn<AutomationValues>[] = [
   { head: 'conversations', cell: ({ conversations }) => conversations },
   { head: 'replies', cell: ({ replies }) => replies },

@@ -23,8 +23,8 @@ export const MESSAGE_GROUPS: readonly MessageGroupBy[] = [
 
 export type MessageGroupBy = 'augmentationType' | Dimension;
 
-/** The counts of messages that a report shows as they are. */
-export const REPORTED_COUNTS = COUNT_NAMES.slice(0, COUNT_NAMES.indexOf('withNumEdits')) as (
+/** The counts of messages that a report shows as they are: all that rates and means of numbers consist of. */
+export const REPORTED_COUNTS = COUNT_NAMES.slice(0, COUNT_NAMES.indexOf('withTimeToAction')) as (
   | 'messages'
   | 'uses'
   | 'edits'
@@ -37,6 +37,9 @@ export const REPORTED_COUNTS = COUNT_NAMES.slice(0, COUNT_NAMES.indexOf('withNum
   | 'selectedLater'
   | 'phrasesPresented'
   | 'phrasesSelected'
+  | 'withNumEdits'
+  | 'withPhrasesPresented'
+  | 'withPhrasesSelected'
 )[];
 
 /** A time of messages, in seconds. Numbers are null without messages that have it. */
@@ -55,11 +58,11 @@ export interface MessageValues extends Pick<MessageCounts, (typeof REPORTED_COUN
   readonly rates: {
     /** suggestionsUsed / suggestionsShown. */
     readonly suggestionsUsed: number | null;
-    /** sentUnedited / suggestionsUsed. */
+    /** sentUnedited / withNumEdits, which has messages without a used suggestion too. */
     readonly sentUnedited: number | null;
-    /** selectedFirst / messages with an index. */
+    /** selectedFirst / messages with an index, which are the sum of the four counts of indexes. */
     readonly selectedFirst: number | null;
-    /** phrasesSelected / phrasesPresented. */
+    /** phrasesSelected / phrasesPresented, each the sum over the messages in which it was sent. */
     readonly phrasesSelected: number | null;
   };
   /** Means of the messages in which the number was sent. */
@@ -174,7 +177,7 @@ function describeMessages(
     >),
     rates: {
       suggestionsUsed: ratio(counts.suggestionsUsed, counts.suggestionsShown),
-      sentUnedited: ratio(counts.sentUnedited, counts.suggestionsUsed),
+      sentUnedited: ratio(counts.sentUnedited, counts.withNumEdits),
       selectedFirst: ratio(selectedFirst, selected),
       phrasesSelected: ratio(counts.phrasesSelected, counts.phrasesPresented),
     },

@@ -431,7 +431,10 @@ describe('the page on data', () => {
       ['autumn', 2n, 0, [0, 0, 0]],
       [null, 1n, 0, [0, 0, 0]],
     ]),
-    [['acme', 1n, 0]],
+    [
+      ['acme', 2n, 0],
+      [null, 1n, 0],
+    ],
     [
       ['a', 5n],
       ['b', 5n],

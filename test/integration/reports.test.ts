@@ -51,7 +51,7 @@ function expectValues(values: MessageValues, rows: readonly MessageRow[], type?:
   expect(values).toMatchObject(Object.fromEntries(REPORTED_COUNTS.map((name) => [name, counts[name]])));
   const quotient = (part: number, whole: number) => (whole === 0 ? null : part / whole);
   expect(values.means.edits).toBe(quotient(counts.edits!, counts.withNumEdits!));
-  expect(values.rates.sentUnedited).toBe(quotient(counts.sentUnedited!, counts.suggestionsUsed!));
+  expect(values.rates.sentUnedited).toBe(quotient(counts.sentUnedited!, counts.withNumEdits!));
   for (const time of TIMES) {
     const seconds = sent(rows, COLUMNS[time])
       .map((value) => Math.min(value, 1e6))

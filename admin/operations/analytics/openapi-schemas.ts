@@ -72,22 +72,32 @@ function reportSchemas(
   };
 }
 
+/** The definitions of the rates. */
+export const RATES = {
+  suggestionsUsed: 'suggestionsUsed / suggestionsShown: of the messages whose agent saw suggestions',
+  sentUnedited:
+    'sentUnedited / withNumEdits: of the messages in which numEdits was sent, also those without a used suggestion',
+  selectedFirst:
+    'selectedFirst / (selectedFirst + selectedSecond + selectedThird + selectedLater): of the messages with an index',
+  phrasesSelected:
+    'phrasesSelected / phrasesPresented: sums, each over the messages in which that number was sent',
+};
+
 const MESSAGE_VALUES: Readonly<Record<string, JsonSchema>> = {
   ...Object.fromEntries(REPORTED_COUNTS.map((name) => [name, COUNT])),
   rates: {
-    ...objectOf({
-      suggestionsUsed: QUOTIENT,
-      sentUnedited: QUOTIENT,
-      selectedFirst: QUOTIENT,
-      phrasesSelected: QUOTIENT,
-    }),
-    description:
-      'suggestionsUsed of suggestionsShown, sentUnedited of suggestionsUsed, selectedFirst of all with an index, ' +
-      'phrasesSelected of phrasesPresented. Null if there is nothing to divide by.',
+    ...objectOf(
+      Object.fromEntries(
+        Object.entries(RATES).map(([name, description]) => [name, { ...QUOTIENT, description }]),
+      ),
+    ),
+    description: 'Quotients of the counts. Null if there is nothing to divide by.',
   },
   means: {
     ...objectOf({ edits: QUOTIENT, phrasesPresented: QUOTIENT, phrasesSelected: QUOTIENT }),
-    description: 'Per message in which the number was sent.',
+    description:
+      'Per message in which the number was sent: edits / withNumEdits, phrasesPresented / withPhrasesPresented, ' +
+      'phrasesSelected / withPhrasesSelected.',
   },
   timeToAction: timeValues('messages'),
   craftingTime: timeValues('messages'),

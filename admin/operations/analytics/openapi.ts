@@ -10,6 +10,7 @@ import { AUTOMATION_GROUPS } from '../../../shared/reports/automation-report.ts'
 import { MESSAGE_GROUPS } from '../../../shared/reports/message-sent-report.ts';
 import { GROUPS_MAX, INTERVALS, ROWS_MAX } from '../../../shared/reports/report-query.ts';
 import { DATABASE_ERRORS } from '../common-errors.ts';
+import { RATES } from './openapi-schemas.ts';
 
 function parameters(groups: readonly string[]): OperationParameter[] {
   return [
@@ -121,6 +122,9 @@ const NO_MESSAGES = {
   selectedLater: 0,
   phrasesPresented: 0,
   phrasesSelected: 0,
+  withNumEdits: 0,
+  withPhrasesPresented: 0,
+  withPhrasesSelected: 0,
   rates: { suggestionsUsed: null, sentUnedited: null, selectedFirst: null, phrasesSelected: null },
   means: { edits: null, phrasesPresented: null, phrasesSelected: null },
   timeToAction: NO_TIME,
@@ -136,7 +140,8 @@ export const ANALYTICS_OPERATIONS: Operations = {
       description:
         'Counts, rates, means and quantiles of the times in seconds. They include all stored events, and equal a recount of them. ' +
         'An event with several augmentation types is in the group of each, and once in `all`. A number that was not sent is in ' +
-        'no sum, mean or quantile.',
+        `no sum, mean or quantile. Rates: ${Object.values(RATES).join('; ')}. A message whose value of \`groupBy\` is not known is in ` +
+        'the group null.',
     },
     MESSAGE_GROUPS,
     'MessageSentReport',
