@@ -15,6 +15,9 @@ type Query<Name extends string> =
   | { readonly ok: true; readonly values: Readonly<Partial<Record<Name, string>>> }
   | { readonly ok: false; readonly detail: ErrorDetail };
 
+/** A time whose `+` was not percent-encoded: in a query, `+` stands for a space. */
+const TIME_WITHOUT_PLUS = /^\d{4}-\d{2}-\d{2}T[\d:.]+ \d{2}:\d{2}$/i;
+
 /** Reads the named parameters, each at most once. Refuses others. */
 export function readQuery<Name extends string>(
   parameters: URLSearchParams,
@@ -26,6 +29,9 @@ export function readQuery<Name extends string>(
       return refused('query', `must have no parameters except ${names.join(', ')}`);
     }
     if (values[name] !== undefined) return refused(name, 'must be given once');
+    if (TIME_WITHOUT_PLUS.test(value)) {
+      return refused(name, 'has a space in place of +: write + as %2B in a URL');
+    }
     values[name] = value;
   }
   return { ok: true, values: values as Partial<Record<Name, string>> };

@@ -19,7 +19,8 @@ function parameters(groups: readonly string[]): OperationParameter[] {
       in: 'query',
       required: true,
       description:
-        'Start of the range: an RFC 3339 time at a quarter-hour, or a date in the time zone, such as `2026-01-31`.',
+        'Start of the range: an RFC 3339 time at a quarter-hour, or a date in the time zone, such as `2026-01-31`. ' +
+        'In a URL, write the `+` of an offset as `%2B`.',
       schema: { type: 'string' },
     },
     {
@@ -71,7 +72,7 @@ function reportOperation(
     refusals: ['422-01'],
     ownErrors: {
       ...DATABASE_ERRORS,
-      '400-01': { meaning: 'A parameter is unknown, or given twice.' },
+      '400-01': { meaning: 'A parameter is unknown, given twice, or has a `+` that is not percent-encoded.' },
       '422-01': {
         meaning:
           'A parameter is missing or invalid, or the report is too large; `details` says what to change.',
