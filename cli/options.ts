@@ -134,6 +134,16 @@ export function timeMs(text: string): number {
     : Number(ns / 1_000_000n);
 }
 
+/** Parses an RFC 3339 time, or a date as the start of the UTC day, to milliseconds since the epoch. */
+export function dateOrTimeMs(text: string): number {
+  const ns = parseTimestampNs(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);
+  return ns === undefined
+    ? refuse(
+        'It must be a time with offset such as 2030-01-31T00:00:00Z, or a date (UTC) such as 2030-01-31.',
+      )
+    : Number(ns / 1_000_000n);
+}
+
 /** Parses a date to the start of the UTC day in milliseconds since the epoch. */
 export function utcDay(text: string): number {
   const ns = /^\d{4}-\d{2}-\d{2}$/.test(text) ? parseTimestampNs(`${text}T00:00:00Z`) : undefined;

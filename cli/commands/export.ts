@@ -4,26 +4,19 @@ import { topicOf } from '../../shared/contracts/kinds.ts';
 import { AppError } from '../../shared/errors.ts';
 import { EXPORT_NAMES, EXPORTED_KINDS, type ExportName } from '../../shared/postgres/export-kinds.ts';
 import {
-  areWithin,
-  type ExportPositions,
   formatExportPositions,
   parseExportPositions,
   readExportEnd,
 } from '../../shared/postgres/export-positions.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import type { CommandContext } from '../context.ts';
+import { requireNoneLater, requireStored, startOf } from '../export/cursor.ts';
 import { type ExportTarget, exportRows, openOutput } from '../export/export-file.ts';
 import { CREATE_ENCODER, EXPORT_FORMATS, type ExportFormat, formatOfFile } from '../export/formats.ts';
 import { showProgress } from '../export/progress.ts';
-import {
-  createStateFile,
-  type ExportCursor,
-  type ExportIdentity,
-  readCursorFile,
-  STATE_SUFFIX,
-  writeCursorFile,
-} from '../export/state-file.ts';
-import { JSON_OPTION, timeMs } from '../options.ts';
+import { createStateFile, type ExportIdentity, STATE_SUFFIX, writeCursorFile } from '../export/state-file.ts';
+import { markFinished, markUnfinished, requireNoneUnfinished } from '../export/unfinished.ts';
+import { dateOrTimeMs, JSON_OPTION } from '../options.ts';
 import { quoted } from '../shell.ts';
 import { requireTenant } from '../tenant-lookup.ts';
 
@@ -59,8 +52,12 @@ export function addExportCommand(program: Command, context: CommandContext): voi
           'the format (default: as the name of the file shows, or ndjson)',
         ).choices(EXPORT_FORMATS),
       )
-      .option('--from <time>', 'only records that were accepted at this time or later', timeMs)
-      .option('--to <time>', 'only records that were accepted before this time', timeMs)
+      .option(
+        '--from <time>',
+        'only records that were accepted at this time or UTC day, or later',
+        dateOrTimeMs,
+      )
+      .option('--to <time>', 'only records that were accepted before this time or UTC day', dateOrTimeMs)
       .option('--output <file>', 'the file to write (default: standard output)')
       .option(
         '--cursor-file <file>',
@@ -82,6 +79,8 @@ async function run(
   const format = options.format ?? formatOfFile(options.output) ?? 'ndjson';
   const wrong = usageProblem(options, format);
   if (wrong !== undefined) command.error(`error: ${wrong}`, { exitCode: 2 });
+  const { cursorFile, output = null } = options;
+  if (cursorFile !== undefined) await requireNoneUnfinished(cursorFile, output);
   const { SLUICE_TOPIC_PREFIX: prefix } = context.config([...DATABASE_SETTINGS, 'SLUICE_TOPIC_PREFIX']);
   const topic = topicOf(prefix, EXPORTED_KINDS[name].kind);
   const done = await context.withPool((pool) => exportAll(context, pool, { name, topic, format }, options));
@@ -121,6 +120,10 @@ async function exportAll(
   const from = resumed ? new Map() : await startOf(cursorFile, { tenantId, kind: name }, now);
   const end = resumed ? parseExportPositions(resumed.end)! : now;
   if (resumed) requireStored(end, now, stateFile!.path, 'start again with --no-resume');
+  if (resumed && cursorFile !== null) await requireNoneLater(cursorFile, end, output!);
+  if (cursorFile !== null && output !== null) {
+    await markUnfinished(cursorFile, { output, command: commandOf(name, options) });
+  }
   const target =
     output === null
       ? standardOutput(context)
@@ -153,6 +156,7 @@ async function exportAll(
     }
     // Last, so that a run that is killed before is continued.
     await stateFile?.remove();
+    if (cursorFile !== null && output !== null) await markFinished(cursorFile);
     return { tenant: options.tenant, kind: name, format, output, ...written, cursorFile: cursorWritten };
   } finally {
     progress.stop();
@@ -160,36 +164,14 @@ async function exportAll(
   }
 }
 
+/** Returns the command of an export with a cursor file. */
+function commandOf(name: ExportName, { tenant, cursorFile, output, format }: ExportOptions): string {
+  const formatOption = format === undefined ? '' : ` --format ${format}`;
+  return `./sluice export ${name} --tenant ${tenant} --cursor-file ${quoted(cursorFile!)} --output ${quoted(output!)}${formatOption}`;
+}
+
 /** The suffix of the file with the end of an export, unless --cursor-file names one. */
 const CURSOR_SUFFIX = '.cursor';
-
-/** Returns where the export of a cursor file ended, or the start. Throws AppError `CURSOR_OF_ANOTHER`. */
-async function startOf(
-  path: string | null,
-  { tenantId, kind }: Pick<ExportCursor, 'tenantId' | 'kind'>,
-  end: ExportPositions,
-): Promise<ExportPositions> {
-  const found = path === null ? undefined : await readCursorFile(path);
-  if (!found) return new Map();
-  if (found.tenantId !== tenantId || found.kind !== kind) {
-    throw new AppError(
-      'CURSOR_OF_ANOTHER',
-      `${path} is of another tenant or kind: set another --cursor-file`,
-    );
-  }
-  const positions = parseExportPositions(found.positions) ?? new Map();
-  requireStored(positions, end, path!, 'export everything again with another --cursor-file');
-  return positions;
-}
-
-/** Throws AppError `BEYOND_STORED` if positions of a file are beyond those of the database. */
-function requireStored(positions: ExportPositions, end: ExportPositions, file: string, next: string): void {
-  if (areWithin(positions, end)) return;
-  throw new AppError(
-    'BEYOND_STORED',
-    `${file} is beyond what is stored, as after a restore of the database: ${next}`,
-  );
-}
 
 function standardOutput(context: CommandContext): ExportTarget {
   return {
@@ -234,6 +216,7 @@ Interruptions:
 New records:
   An export writes FILE${CURSOR_SUFFIX}, or --cursor-file. With --cursor-file, the next export has the records that were stored since,
   each once, also those that were accepted earlier but stored late.
+  While an export with a cursor file is unfinished, another one with this file is refused.
 
 Example: ./sluice export ${name} --tenant acme --output ${name}.ndjson
          ./sluice export ${name} --tenant acme --cursor-file ${name}.cursor --output ${name}-2026-01-31.csv

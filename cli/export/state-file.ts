@@ -81,7 +81,7 @@ export async function writeCursorFile(path: string, cursor: ExportCursor): Promi
 }
 
 /** Reads a file that a command wrote; undefined if there is none. Rejects with AppError `STATE_UNREADABLE`. */
-async function readJson<T>(path: string, content: z.ZodType<T>): Promise<T | undefined> {
+export async function readJson<T>(path: string, content: z.ZodType<T>): Promise<T | undefined> {
   try {
     return content.parse(JSON.parse(await readFile(path, 'utf8')));
   } catch (error) {

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { exportRows, openOutput } from '../../cli/export/export-file.ts';
 import { CREATE_ENCODER, EXPORT_FORMATS, type ExportFormat } from '../../cli/export/formats.ts';
 import { createStateFile } from '../../cli/export/state-file.ts';
+import { markUnfinished } from '../../cli/export/unfinished.ts';
 import { EXPORTED_KINDS } from '../../shared/postgres/export-kinds.ts';
 import { parseExportPositions, readExportEnd } from '../../shared/postgres/export-positions.ts';
 import { runSluice } from '../support/command.ts';
@@ -106,6 +107,12 @@ function asInJson(row: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(row).map(([name, value]) => [name, shown(value)]));
 }
 
+test('a date is the start of its day in UTC', async () => {
+  const day = FIRST_ACCEPTED.toISOString().slice(0, 10);
+  const { bytes } = await exported('none.ndjson', `--to ${day}`);
+  expect(bytes?.length).toBe(0);
+});
+
 test('only records of a time are written, without a cursor', async () => {
   const from = new Date(FIRST_ACCEPTED.getTime() + 100).toISOString();
   const to = new Date(FIRST_ACCEPTED.getTime() + 200).toISOString();
@@ -187,6 +194,32 @@ async function runUntil(output: string, format: ExportFormat, appendsMax: number
     await file.close();
   }
 }
+
+test('an unfinished export must be finished before the next one with its cursor file', async () => {
+  const [cursorFile, first] = [inFolder('daily.cursor'), inFolder('monday.ndjson')];
+  const cursor = `--cursor-file ${cursorFile}`;
+  const identity = { tenantId, kind: 'messages', format: 'ndjson', fromMs: null, toMs: null, cursorFile };
+  const state = { next: '', end: '0.1.1', rows: 0, bytes: 0, encoder: '' };
+  // A run that was killed left these files.
+  const command = `./sluice export messages --tenant acme ${cursor} --output ${first}`;
+  await markUnfinished(cursorFile, { output: first, command });
+  await createStateFile(first, identity).write(state);
+  const next = await exported('tuesday.ndjson', cursor);
+  expect(next).toMatchObject({ code: 1, stdout: '' });
+  expect(next.stderr).toContain(
+    `the export to ${first} with ${cursorFile} is not complete: run \`${command}\` first`,
+  );
+  expect((await exported('monday.ndjson', cursor)).code).toBe(0);
+  expect((await exported('tuesday.ndjson', cursor)).code).toBe(0);
+  const ids = [...(await lines('monday.ndjson')), ...(await lines('tuesday.ndjson'))];
+  expect(new Set(ids.map((line) => JSON.parse(line).message_id)).size).toBe(ids.length);
+
+  await createStateFile(first, identity).write(state);
+  const older = await exported('monday.ndjson', cursor);
+  expect(older.stderr).toContain(
+    `a later export has written ${cursorFile} and has the records of ${first}: delete`,
+  );
+});
 
 test('an interrupted export says how to continue, and refuses other options', async () => {
   const identity = {
