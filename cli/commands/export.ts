@@ -1,3 +1,4 @@
+import { extname } from 'node:path';
 import { type Command, Option } from 'commander';
 import { DATABASE_SETTINGS } from '../../shared/config/config.ts';
 import { topicOf } from '../../shared/contracts/kinds.ts';
@@ -41,6 +42,9 @@ interface ExportOptions {
 
 export function addExportCommand(program: Command, context: CommandContext): void {
   const group = program.command('export').description('write all stored records of a kind to a file');
+  group.on('command:*', ([name]: readonly [string, ...string[]]) => {
+    group.error(`error: ${unknownKind(name)}`, { exitCode: 2 });
+  });
   for (const name of EXPORT_NAMES) {
     group
       .command(name)
@@ -190,6 +194,19 @@ function interruption(context: CommandContext, output: string | null): AbortSign
   return controller.signal;
 }
 
+/** The exports that have the records of kinds with other names. */
+const HISTORIES: Readonly<Record<string, ExportName>> = {
+  agents: 'agent-history',
+  conversations: 'conversation-history',
+};
+
+function unknownKind(name: string): string {
+  const history = Object.hasOwn(HISTORIES, name) ? HISTORIES[name] : undefined;
+  return history === undefined
+    ? `there is no export ${name}: choose ${EXPORT_NAMES.join(', ')}`
+    : `there is no export ${name}: ${history} has all their records`;
+}
+
 function usageProblem(options: ExportOptions, format: ExportFormat): string | undefined {
   const { from, to, output, cursorFile, json } = options;
   if (json && output === undefined) return '--json needs --output: standard output has the rows otherwise';
@@ -199,6 +216,10 @@ function usageProblem(options: ExportOptions, format: ExportFormat): string | un
   }
   const shown = formatOfFile(output);
   if (shown && shown !== format) return `${output} is not the name of a ${format} file`;
+  const extension = extname(output ?? '');
+  if (extension !== '' && !shown && options.format === undefined) {
+    return `the name ${output} shows no format: add --format, or end it with ${EXPORT_FORMATS.map((one) => `.${one}`).join(', ')}`;
+  }
   return undefined;
 }
 

@@ -1,4 +1,4 @@
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { AppError } from '../../shared/errors.ts';
 import { QUARTER_HOUR_MS } from '../../shared/message-sent/counts.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
@@ -75,7 +75,11 @@ function addReport<GroupBy extends string, Values extends object>(
     .requiredOption('--tenant <name>', 'the tenant of the events')
     .option('--from <time>', 'start: a date, or a time at a quarter-hour (default: 7 days before the end)')
     .option('--to <time>', 'end, not part of the range (default: the end of today)')
-    .addOption(new Option('--group-by <groups>', 'also the values of each group').choices(groups))
+    .addOption(
+      new Option('--group-by <groups>', 'also the values of each group')
+        .choices(groups)
+        .argParser((text) => oneGrouping(text, groups)),
+    )
     .addOption(
       new Option('--interval <interval>', 'what to count separately').choices(INTERVALS).default('total'),
     )
@@ -87,6 +91,12 @@ function addReport<GroupBy extends string, Values extends object>(
       `\nThe time of an event is its occurredAt, or that of its acceptance if it has none.\n\nExample: ./sluice report ${name} --tenant acme ${example}`,
     )
     .action((options: ReportOptions, command: Command) => print(context, definition, options, command));
+}
+
+/** Returns the value of --group-by. Throws InvalidArgumentError. */
+function oneGrouping(text: string, groups: readonly string[]): string {
+  if (groups.includes(text)) return text;
+  throw new InvalidArgumentError(`Allowed choices are ${groups.join(', ')}: give one of them.`);
 }
 
 async function print<GroupBy extends string, Values extends object>(

@@ -743,6 +743,7 @@ it.each([
   ['report message-sent --tenant acme --from 2026-02-01 --to 2026-01-01', '--to must be after from'],
   ['report message-sent --tenant acme --timezone Mars', '--timezone must be an IANA time zone'],
   ['report message-sent --tenant acme --group-by agent', 'Allowed choices are augmentationType, lobId'],
+  ['report message-sent --tenant acme --group-by campaign,lobId', 'companySegment: give one of them.'],
   ['report message-sent --tenant acme --csv --json', "option '--csv' cannot be used with option '--json'"],
   ['agents list', "required option '--tenant <name>' not specified"],
   ['agents list --tenant acme --email-address x', 'an e-mail address such as'],

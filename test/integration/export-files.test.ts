@@ -249,6 +249,12 @@ test.each([
   ['export messages --tenant acme --json', '--json needs --output'],
   ['export messages --tenant acme --format xml', 'Allowed choices are ndjson, csv, parquet'],
   ['export messages --tenant acme --output a.csv --format ndjson', 'a.csv is not the name of a ndjson file'],
+  [
+    'export messages --tenant acme --output a.xlsx',
+    'the name a.xlsx shows no format: add --format, or end it with .ndjson, .csv, .parquet',
+  ],
+  ['export agents --tenant acme', 'there is no export agents: agent-history has all their records'],
+  ['export dead-letters', 'there is no export dead-letters: choose messages, agent-history,'],
   ['export messages --tenant acme --from today', 'must be a time with offset'],
   [
     'export messages --tenant acme --from 2026-01-02T00:00:00Z --to 2026-01-02T00:00:00Z',
