@@ -10,18 +10,21 @@ import type { SendKind } from './kinds.ts';
 import { type Prepared, parseObject } from './prepare.ts';
 
 /**
- * Returns the problem that the gateway has with a record, with columns and values; undefined if the
- * record is valid.
+ * Returns the problem that the gateway has with a record, with columns and values; undefined if there
+ * is none, except in the ignored members.
  */
 export function problemOf(
   { text, nameOf }: Pick<Prepared, 'text' | 'nameOf'>,
   kind: SendKind,
+  ignoredMembers: ReadonlySet<string> = new Set(),
 ): string | undefined {
   const record = parseObject(text, kind);
   if (typeof record === 'string') return record;
   const parsed = kind.read(record);
   if (parsed.ok) return undefined;
-  return parsed.details
+  const details = parsed.details.filter(({ path }) => !ignoredMembers.has(path));
+  if (details.length === 0) return undefined;
+  return details
     .map(({ path, message }) => {
       // The problem without a path is an entity that is missing or blank.
       if (path === '') return describeProblem(kind.entityMember, undefined, `: ${message}`, nameOf);

@@ -8,6 +8,7 @@ import type { InputLine, InputOptions } from './input-line.ts';
 import type { ColumnType } from './kinds.ts';
 
 const LIST_SEPARATOR = ';';
+/** In place of a time that cannot be read, so that the other members are validated too. */
 const ANY_TIME = '2000-01-01T00:00:00Z';
 const NUMBER = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/;
 
@@ -75,7 +76,8 @@ function toLine(
   if (problems.length > 0) {
     // The user fixes all problems of a line together.
     for (const column of unreadable) put(record, column, ANY_TIME);
-    const others = problemOf({ text: writeJson(record), nameOf }, kind) ?? [];
+    const unreadableMembers = new Set(unreadable.map(({ path }) => path.join('.')));
+    const others = problemOf({ text: writeJson(record), nameOf }, kind, unreadableMembers) ?? [];
     return { number, problem: problems.concat(others).join('; '), text };
   }
   return { number, text, nameOf, isOlder: (cells[newerLineAt] ?? '') !== '' };

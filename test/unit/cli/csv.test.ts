@@ -281,4 +281,16 @@ describe('a CSV file', () => {
       [4, { externalAgentId: 'a3', startTs: '2026-01-31T00:00:00Z' }],
     ]);
   });
+
+  it('shows only values of the file in the problems of a line', async () => {
+    const { lines } = await read(
+      'messageId,augmentationType,occurredAt,numEdits\nm1,FREEHAND,yesterday,\nm2,FREEHAND,yesterday,x\n',
+      'messages',
+    );
+    const time = 'column occurredAt: "yesterday" is not a time such as 2026-01-31T08:30:00Z';
+    expect(lines).toEqual([
+      [2, time],
+      [3, expect.stringMatching(new RegExp(`^${time}; column numEdits: "x" must be [^;]*$`))],
+    ]);
+  });
 });
