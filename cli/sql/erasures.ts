@@ -103,10 +103,22 @@ export async function nextTransaction(db: Queryable): Promise<string> {
   return rows[0]!.next;
 }
 
-/** Resolves with whether all transactions before this number that write have ended. */
+/**
+ * Resolves with whether all transactions before this number that write have ended. Those of readers do
+ * not count: a reader may write only what is its own, such as temporary tables.
+ */
 export async function haveEnded(db: Queryable, before: string): Promise<boolean> {
   const { rows } = await db.query<{ ended: boolean }>(
-    'select pg_snapshot_xmin(pg_current_snapshot()) >= $1::text::xid8 as ended',
+    `select not exists (
+       select from pg_snapshot_xip(pg_current_snapshot()) as running
+        where running < $1::text::xid8
+          and not exists (
+            select from pg_locks l
+              join pg_stat_activity a on a.pid = l.pid
+              join analytics_readers r on r.role_name = a.usename
+             where l.locktype = 'transactionid' and l.mode = 'ExclusiveLock' and l.granted
+               and l.transactionid = running::xid)
+     ) as ended`,
     [before],
   );
   return rows[0]!.ended;

@@ -7,6 +7,7 @@ import { insertErasedIds } from '../../cli/sql/erased-ids.ts';
 import { type Erasure, type ErasureSubject, findUnfinished, listErasures } from '../../cli/sql/erasures.ts';
 import type { JsonObject } from '../../shared/contracts/json.ts';
 import type { Kind } from '../../shared/contracts/kinds.ts';
+import { openClient } from '../../shared/postgres/client.ts';
 import { insertCredentialRead } from '../../shared/postgres/credential-reads.ts';
 import { erasedIdHash } from '../../shared/postgres/erased-ids.ts';
 import { inTransaction } from '../../shared/postgres/pool.ts';
@@ -421,7 +422,7 @@ it.concurrent('a batch that does not know the erasure yet delays it until its ro
   });
   const asks = async () => {
     const { rows } = await pool.query(
-      `select from pg_stat_activity where datname = current_database() and query like 'select pg_snapshot_xmin%'
+      `select from pg_stat_activity where datname = current_database() and query like '%pg_snapshot_xip%'
           and pid <> pg_backend_pid()`,
     );
     return rows.length > 0;
@@ -432,6 +433,26 @@ it.concurrent('a batch that does not know the erasure yet delays it until its ro
   await Promise.all([reading, erasing]);
   const { rows } = await pool.query('select from agents where tenant_id = $1', [tenantId]);
   expect(rows).toEqual([]);
+});
+
+it.concurrent('a transaction of a reader does not delay an erasure', async () => {
+  const world = await createWorld();
+  const role = 'erase_wait_reader';
+  const env = { DATABASE_URL: database.url };
+  const created = await runSluice(`readers create --tenant ${world.other} --name ${role} --json`, env);
+  const url = new URL(database.url);
+  url.username = role;
+  url.password = JSON.parse(created.stdout).password;
+  const reader = await openClient({ connectionString: url.href, applicationName: 'sluice-test' });
+  try {
+    await reader.query('begin read write');
+    await reader.query('create temporary table kept_open (a integer)');
+    await eraseIn(world, 'agent', AGENT);
+    await reader.query('rollback');
+  } finally {
+    await reader.end();
+    await runSluice(`readers delete ${role}`, env);
+  }
 });
 
 it.concurrent('what a restored backup brought back is erased again', async () => {
