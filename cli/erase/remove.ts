@@ -6,7 +6,7 @@ import {
   deleteCredentialErasures,
   deleteCredentials,
 } from '../sql/erase-credentials.ts';
-import { deleteDeadLetters, type FoundDeadLetter, findDeadLetters } from '../sql/erase-dead-letters.ts';
+import { type DeadLetterOfRecord, deleteDeadLetters } from '../sql/erase-dead-letters.ts';
 import {
   AGENTS,
   CONVERSATIONS,
@@ -19,10 +19,18 @@ import {
   STATES,
 } from '../sql/erase-entities.ts';
 import { blankMessages, listPartitions } from '../sql/erase-messages.ts';
-import { blankDeliveries, deleteWebhooks, findQueuedBodies, findWebhooks } from '../sql/erase-webhooks.ts';
+import {
+  blankDeliveries,
+  deleteWebhooks,
+  type FoundWebhook,
+  findQueuedBodies,
+  findWebhooks,
+} from '../sql/erase-webhooks.ts';
+import { eraseInDeadLetters } from './dead-letters.ts';
 import { retried } from './retried.ts';
-import { type ErasureScope, membersWith, type Removed } from './scope.ts';
+import { type ErasureScope, type Removed, textsOf } from './scope.ts';
 import type { ErasureStep } from './steps.ts';
+import { isWebhookOfErased } from './webhooks.ts';
 
 export interface RemovalDeps {
   readonly pool: Pool;
@@ -35,7 +43,7 @@ export interface RemovalDeps {
 export async function removeAll(deps: RemovalDeps, scope: ErasureScope): Promise<Removed> {
   const removal = new Removal(deps, scope);
   // Dead letters name the records whose rejection webhooks reported, and go after these.
-  const letters = await findDeadLetters(deps.pool, scope);
+  const letters = await removal.inDeadLetters();
   await removal.webhooks(letters);
   await removal.deadLetters(letters);
   await removal.entities();
@@ -58,36 +66,41 @@ class Removal {
     this.#scope = scope;
   }
 
-  async webhooks(letters: readonly FoundDeadLetter[]): Promise<void> {
+  /** Resolves with the dead letters that must be deleted. */
+  async inDeadLetters(): Promise<readonly DeadLetterOfRecord[]> {
+    const { changed, erased } = await eraseInDeadLetters(this.#deps.pool, this.#scope);
+    this.#addBlanked('dead_letters', changed);
+    return erased;
+  }
+
+  async webhooks(letters: readonly DeadLetterOfRecord[]): Promise<void> {
     const { pool, storedToMs, onStep } = this.#deps;
     const { tenantId } = this.#scope;
     const rejected = letters.filter(({ recordId }) => recordId !== '');
     const texts = [
-      ...membersWith(this.#scope),
+      ...textsOf(this.#scope),
       ...rejected.map(({ recordId }) => Buffer.from(`"eventId":${JSON.stringify(recordId)}`)),
     ];
+    const isErased = isWebhookOfErased(this.#scope, rejected);
+    const query = { tenantId, texts, createdToMs: storedToMs };
     for (const partition of await listPartitions(pool, 'webhook_messages')) {
-      await this.#inPartition(() =>
-        findWebhooks(pool, partition, { tenantId, texts, createdToMs: storedToMs }),
+      await ifStored(() =>
+        this.#deleteWebhooks((after) => findWebhooks(pool, partition, query, after), isErased),
       );
     }
-    await this.#deleteWebhooks(() => findQueuedBodies(pool, tenantId, texts));
+    await this.#deleteWebhooks((after) => findQueuedBodies(pool, tenantId, texts, after), isErased);
     this.#addBlanked('webhook_attempts', await retried(() => blankDeliveries(pool, this.#scope)));
     await onStep?.('webhooks');
   }
 
-  /** Deletes the webhooks of a week, unless retention has dropped it meanwhile. */
-  async #inPartition(find: () => Promise<string[]>): Promise<void> {
-    try {
-      await this.#deleteWebhooks(find);
-    } catch (error) {
-      if (sqlStateOf(error) !== SQLSTATE.UNDEFINED_TABLE) throw error;
-    }
-  }
-
-  async #deleteWebhooks(find: () => Promise<string[]>): Promise<void> {
+  async #deleteWebhooks(
+    find: (after: FoundWebhook | undefined) => Promise<FoundWebhook[]>,
+    isErased: (webhook: FoundWebhook) => boolean,
+  ): Promise<void> {
     const { pool } = this.#deps;
-    for (let ids = await find(); ids.length > 0; ids = await find()) {
+    for (let found = await find(undefined); found.length > 0; found = await find(found.at(-1))) {
+      const ids = found.filter(isErased).map(({ id }) => id);
+      if (ids.length === 0) continue;
       const deleted = await retried(() => deleteWebhooks(pool, this.#scope.tenantId, ids));
       this.#add('webhook_messages', deleted.messages);
       this.#add('webhook_queue', deleted.waiting);
@@ -95,7 +108,7 @@ class Removal {
     }
   }
 
-  async deadLetters(letters: readonly FoundDeadLetter[]): Promise<void> {
+  async deadLetters(letters: readonly DeadLetterOfRecord[]): Promise<void> {
     const { pool, onStep } = this.#deps;
     for (const topic of new Set(letters.map((letter) => letter.topic))) {
       const ofTopic = letters.filter((letter) => letter.topic === topic);
@@ -158,23 +171,18 @@ class Removal {
   async messages(): Promise<void> {
     const { pool, onStep } = this.#deps;
     for (const partition of await this.#ifConversations(() => listPartitions(pool, 'message_sent'))) {
-      await this.#blankWeek(partition);
+      await ifStored(() => this.#blankWeek(partition));
     }
     await onStep?.('messages');
   }
 
-  /** Blanks the messages of a week, unless retention has dropped it meanwhile. */
   async #blankWeek(partition: string): Promise<void> {
     const { pool } = this.#deps;
-    try {
-      for (let found = -1; found !== 0; ) {
-        const blanked = await retried(() => blankMessages(pool, partition, this.#scope));
-        found = blanked.messages;
-        this.#addBlanked('message_sent', blanked.messages);
-        this.#addBlanked('event_keys', blanked.keys);
-      }
-    } catch (error) {
-      if (sqlStateOf(error) !== SQLSTATE.UNDEFINED_TABLE) throw error;
+    for (let found = -1; found !== 0; ) {
+      const blanked = await retried(() => blankMessages(pool, partition, this.#scope));
+      found = blanked.messages;
+      this.#addBlanked('message_sent', blanked.messages);
+      this.#addBlanked('event_keys', blanked.keys);
     }
   }
 
@@ -208,5 +216,14 @@ class Removal {
 
   #addBlanked(table: string, rows: number): void {
     if (rows > 0) this.blanked[table] = (this.blanked[table] ?? 0) + rows;
+  }
+}
+
+/** Does nothing more of a week that retention has dropped meanwhile. */
+async function ifStored(work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (sqlStateOf(error) !== SQLSTATE.UNDEFINED_TABLE) throw error;
   }
 }

@@ -1,4 +1,5 @@
 import type { ErasedSubject } from '../../shared/postgres/erased-ids.ts';
+import type { IsErased } from '../../shared/postgres/erased-members.ts';
 
 /** The ids of what is erased of a tenant. */
 export interface ErasedIds {
@@ -47,18 +48,21 @@ export function countIds(ids: ErasedIds): number {
   return Object.values(ids).reduce((sum, list) => sum + list.length, 0);
 }
 
+export function isErasedIn(ids: ErasedIds): IsErased {
+  const texts = Object.keys(SUBJECTS).flatMap((name) => {
+    const list = name as keyof ErasedIds;
+    return ids[list].map((id) => `${SUBJECTS[list]} ${id}`);
+  });
+  const erased = new Set(texts);
+  return (subject, id) => erased.has(`${subject} ${id}`);
+}
+
 /**
- * Returns the texts that a stored record or webhook has if it contains one of the ids: JSON of members
- * as Sluice writes it.
+ * Returns the texts that a record or webhook contains if a member of it is one of the ids. It can contain
+ * them elsewhere, so the members must be read.
  */
-export function membersWith(ids: ErasedIds): Buffer[] {
-  const members = (names: readonly string[], list: readonly string[]) =>
-    list.flatMap((id) => names.map((name) => Buffer.from(`"${name}":${JSON.stringify(id)}`)));
-  return [
-    ...members(['externalAgentId', 'supervisorId'], ids.agents),
-    ...members(['externalConversationId'], ids.conversations),
-    ...members(['conversationId'], ids.conversationIds),
-    // A conversation's attribute can name the customer.
-    ...members(['customerExternalId', 'value'], ids.customers),
-  ];
+export function textsOf(ids: ErasedIds): Buffer[] {
+  return Object.values(ids)
+    .flat()
+    .map((id) => Buffer.from(JSON.stringify(id)));
 }

@@ -1,21 +1,26 @@
 import type { Kind } from '../../shared/contracts/kinds.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 
-/** Deletes ids of records, and resolves with their number. Locks them in the order in which workers do. */
+/**
+ * Deletes ids of records, or only those with a status, and resolves with their number. Locks them in the
+ * order in which workers do.
+ */
 export async function deleteEventKeys(
   db: Queryable,
   tenantId: string,
   kind: Kind,
   keys: readonly string[],
+  status?: 'dead-lettered',
 ): Promise<number> {
   if (keys.length === 0) return 0;
   const { rowCount } = await db.query(
     `delete from event_keys
       where tenant_id = $1 and kind = $2 and key in (
         select key from event_keys
-         where tenant_id = $1 and kind = $2 and key = any($3::text[]) order by key for update
+         where tenant_id = $1 and kind = $2 and key = any($3::text[]) and ($4::text is null or status = $4)
+         order by key for update
       )`,
-    [tenantId, kind, keys],
+    [tenantId, kind, keys, status],
   );
   return rowCount ?? 0;
 }

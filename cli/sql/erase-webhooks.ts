@@ -1,40 +1,57 @@
 import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
+import { epochMs } from '../../shared/postgres/times.ts';
 import type { ErasureScope } from '../erase/scope.ts';
 
-const MESSAGES_MAX = 200;
+const MESSAGES_MAX = 50;
 
-/** Resolves with ids of webhooks of a week whose body contains one of the texts, at most 200. */
+/** A webhook whose body contains a text that is searched for. */
+export interface FoundWebhook {
+  readonly id: string;
+  readonly createdAtMs: number;
+  readonly body: Buffer;
+}
+
+/** Resolves with webhooks of a week after another one, whose body contains one of the texts, at most 50. */
 export async function findWebhooks(
   db: Queryable,
   partition: string,
   query: { readonly tenantId: string; readonly texts: readonly Buffer[]; readonly createdToMs: number },
-): Promise<string[]> {
-  const { rows } = await db.query<{ id: string }>(
-    `select m.message_id as id
+  after: FoundWebhook | undefined,
+): Promise<FoundWebhook[]> {
+  const { rows } = await db.query<FoundWebhook>(
+    `select m.message_id as id, ${epochMs('m.created_at')} as "createdAtMs", m.body
        from ${partition} m
-      where m.tenant_id = $1 and m.created_at <= $2
+      where m.tenant_id = $1 and m.created_at <= $2 and (m.created_at, m.message_id) > ($4::timestamptz, $5::text)
         and exists (select from unnest($3::bytea[]) as text where position(text in m.body) > 0)
-      limit $4`,
-    [query.tenantId, new Date(query.createdToMs), query.texts, MESSAGES_MAX],
+      order by m.created_at, m.message_id limit $6`,
+    [
+      query.tenantId,
+      new Date(query.createdToMs),
+      query.texts,
+      new Date(after?.createdAtMs ?? 0),
+      after?.id ?? '',
+      MESSAGES_MAX,
+    ],
   );
-  return rows.map(({ id }) => id);
+  return rows;
 }
 
-/** Resolves with ids of waiting webhooks with a body of their own that contains one of the texts. */
+/** Resolves with waiting webhooks after another one, with a body of their own that contains one of the texts. */
 export async function findQueuedBodies(
   db: Queryable,
   tenantId: string,
   texts: readonly Buffer[],
-): Promise<string[]> {
-  const { rows } = await db.query<{ id: string }>(
-    `select distinct q.message_id as id
+  after: FoundWebhook | undefined,
+): Promise<FoundWebhook[]> {
+  const { rows } = await db.query<FoundWebhook>(
+    `select distinct on (q.message_id) q.message_id as id, ${epochMs('q.created_at')} as "createdAtMs", q.body
        from webhook_queue q
-      where q.tenant_id = $1 and q.body is not null
+      where q.tenant_id = $1 and q.body is not null and q.message_id > $3
         and exists (select from unnest($2::bytea[]) as text where position(text in q.body) > 0)
-      limit $3`,
-    [tenantId, texts, MESSAGES_MAX],
+      order by q.message_id limit $4`,
+    [tenantId, texts, after?.id ?? '', MESSAGES_MAX],
   );
-  return rows.map(({ id }) => id);
+  return rows;
 }
 
 /**

@@ -435,6 +435,83 @@ it.concurrent('a batch that does not know the erasure yet delays it until its ro
   expect(rows).toEqual([]);
 });
 
+it.concurrent('an erasure leaves accepted records of others, stored or dead letters, and their webhooks', async () => {
+  const world = await createWorld();
+  const { tenantId, clock } = world;
+  const id = '7';
+  const acceptedAtMs = clock.ms - HOUR_MS;
+  const append = (kind: Kind, entity: string, recordId: string, data: JsonObject) =>
+    world.of(kind).append(data, { entity, id: recordId, acceptedAtMs, contentHash: undefined });
+  const event = (chat: string, type: string) => ({
+    conversationId: chat,
+    externalConversationId: chat,
+    type,
+    occurredAt: '2026-06-10T11:00:00Z',
+    inputVariables: { quantity: { value: id }, supervisorId: id, conversationId: id, customerExternalId: id },
+  });
+  const attributes = (rest: JsonObject) => ({
+    externalConversationId: 'chat',
+    attributes: [
+      { name: 'customer', value: id },
+      { name: 'kept', value: 'kept' },
+    ],
+    ...rest,
+  });
+  const supervised = (rest: JsonObject) => ({
+    externalAgentId: 'supervised',
+    supervisorId: id,
+    supervisorName: 'planted name',
+    ...rest,
+  });
+  const appendRejected = (suffix: string) => {
+    append('automation-events', 'innocent', `event${suffix}`, event('innocent', 'unknown'));
+    append('conversation-metadata', 'chat', `chat${suffix}`, attributes({ lobId: 5 }));
+    append('agent-metadata', 'supervised', `agent${suffix}`, supervised({ lobId: 5 }));
+  };
+  append('automation-events', 'innocent', 'stored', event('innocent', 'processingStart'));
+  append('automation-events', 'keep', 'keep', { ...event('keep', 'processingStart'), conversationId: id });
+  append('automation-events', id, 'own', { ...event(id, 'processingStart'), conversationId: id });
+  // A record of the erased person whose id another record had first.
+  append('conversation-metadata', 'chat', 'taken', { externalConversationId: 'chat' });
+  append('conversation-metadata', id, 'taken', { externalConversationId: id, lobId: 5 });
+  appendRejected('');
+  await world.store();
+  for (const subject of ['agent', 'customer', 'conversation'] as const) await eraseIn(world, subject, id);
+  appendRejected('-again');
+  await world.store();
+
+  const { rows: letters } = await pool.query<{ recordId: string; value: Buffer }>(
+    'select record_id as "recordId", value from dead_letters where tenant_id = $1 order by record_id',
+    [tenantId],
+  );
+  const data = Object.fromEntries(
+    letters.map(({ recordId, value }) => [recordId, JSON.parse(`${value}`).data]),
+  );
+  const chat = { externalConversationId: 'chat', attributes: [{ name: 'kept', value: 'kept' }], lobId: 5 };
+  const agent = { externalAgentId: 'supervised', supervisorId: null, supervisorName: null, lobId: 5 };
+  expect(data).toMatchObject({
+    agent,
+    'agent-again': agent,
+    chat,
+    'chat-again': chat,
+    event: event('innocent', 'unknown'),
+    'event-again': event('innocent', 'unknown'),
+  });
+  expect(letters).toHaveLength(6);
+  const { rows: keys } = await pool.query<{ key: string }>(
+    'select key from event_keys where tenant_id = $1 order by key',
+    [tenantId],
+  );
+  expect(keys.map(({ key }) => key)).toEqual([...Object.keys(data), 'keep', 'stored', 'taken'].sort());
+  const { rows: webhooksLeft } = await pool.query<{ body: Buffer }>(
+    `select m.body from webhook_queue q join webhook_messages m using (tenant_id, created_at, message_id)
+      where q.tenant_id = $1 and m.type like 'automation.%'`,
+    [tenantId],
+  );
+  const chats = webhooksLeft.map(({ body }) => JSON.parse(`${body}`).data.externalConversationId);
+  expect(chats.sort()).toEqual(['innocent', 'keep']);
+});
+
 it.concurrent('a transaction of a reader does not delay an erasure', async () => {
   const world = await createWorld();
   const role = 'erase_wait_reader';

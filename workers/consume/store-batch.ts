@@ -252,12 +252,13 @@ async function store<Row>(
   return new Map(
     slices.map(({ slice, position: { suspectEnd }, fresh }, i) => {
       const { nextOffset } = next[i]!;
-      const own = new Set(fresh);
+      // Records can have been replaced by ones without erased members.
+      const own = new Set(fresh.map(({ firstPosition }) => firstPosition));
       return [
         slice,
         {
           nextOffset,
-          deadLetters: deadLetters.filter(({ candidate }) => own.has(candidate)),
+          deadLetters: deadLetters.filter(({ candidate }) => own.has(candidate.firstPosition)),
           startCounted: suspectEnd !== null && suspectEnd > nextOffset,
         },
       ];

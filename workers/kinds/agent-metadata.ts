@@ -7,9 +7,4 @@ export const agentMetadata = mergePatchKind({
   timePartitioned: ['agent_records'],
   tables: AGENT_TABLES,
   subject: 'agent',
-  erasePatch(patch, isErased) {
-    if (typeof patch.supervisorId !== 'string' || !isErased('agent', patch.supervisorId)) return patch;
-    const { supervisorId, supervisorName, ...others } = patch;
-    return others;
-  },
 });

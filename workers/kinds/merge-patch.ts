@@ -13,12 +13,13 @@ import {
 } from '../../shared/postgres/encoded-rows.ts';
 import type { EntityTables } from '../../shared/postgres/entity-tables.ts';
 import type { ErasedSubject } from '../../shared/postgres/erased-ids.ts';
+import { withoutErasedMembers } from '../../shared/postgres/erased-members.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { type EntityChange, lockEntities, replaceEntities, updateEntities } from '../sql/entity-rows.ts';
 import { type EntityId, entityKey, indexById, insertPatches, readPatches } from '../sql/entity-tables.ts';
 import { MemberScanner } from './member-scanner.ts';
 import { columnMember } from './members.ts';
-import { type IsErased, type ReadRecord, type RecordKind, sortedByEntity } from './record-kind.ts';
+import { type ReadRecord, type RecordKind, sortedByEntity } from './record-kind.ts';
 
 /**
  * Returns a kind whose records are merge patches on a current row. An omitted member leaves the
@@ -29,10 +30,8 @@ export function mergePatchKind(options: {
   readonly timePartitioned: RecordKind<EncodedRow>['timePartitioned'];
   readonly tables: EntityTables;
   readonly subject: ErasedSubject;
-  /** Returns the patch without what identifies another person; the same if there is nothing. */
-  readonly erasePatch: (patch: JsonObject, isErased: IsErased) => JsonObject;
 }): RecordKind<EncodedRow> {
-  const { kind, timePartitioned, tables, subject, erasePatch } = options;
+  const { kind, timePartitioned, tables, subject } = options;
   const patches = new PatchEncoder(tables);
   return {
     kind,
@@ -42,7 +41,7 @@ export function mergePatchKind(options: {
     erase(record, isErased) {
       if (isErased(subject, record.event.entity)) return undefined;
       const patch = patches.patchOf(record.row);
-      const left = erasePatch(patch, isErased);
+      const left = withoutErasedMembers(kind, patch, isErased);
       return left === patch ? record : { ...record, row: patches.read(left) };
     },
     async write(db, records, { nowMs, erasedAtMs }) {

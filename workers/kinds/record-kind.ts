@@ -6,6 +6,7 @@ import { StacklessError } from '../../shared/contracts/stackless-error.ts';
 import type { QualityCounts } from '../../shared/data-quality/counts.ts';
 import type { DeadLetter } from '../../shared/postgres/dead-letters.ts';
 import type { ErasedSubject } from '../../shared/postgres/erased-ids.ts';
+import type { IsErased } from '../../shared/postgres/erased-members.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { TimePartitionedTable } from '../../shared/postgres/time-partitions.ts';
 import { sortedByTenant } from '../sql/by-tenant.ts';
@@ -25,9 +26,6 @@ export interface ReadRecord<Row> {
    */
   readonly firstPosition: ReadAt;
 }
-
-/** Returns whether an id in a record was erased after the record was accepted. */
-export type IsErased = (subject: ErasedSubject, id: string) => boolean;
 
 export interface WriteContext {
   readonly nowMs: number;
