@@ -14,10 +14,14 @@ import {
   deleteCurrent,
   deleteHistory,
   type EntityTablesToErase,
-  eraseAttributes,
-  eraseSupervisors,
   STATES,
 } from '../sql/erase-entities.ts';
+import {
+  eraseAttributes,
+  eraseSupervisor,
+  findNamingConversations,
+  findSupervisedAgents,
+} from '../sql/erase-members.ts';
 import { blankMessages, listPartitions } from '../sql/erase-messages.ts';
 import {
   blankDeliveries,
@@ -130,12 +134,13 @@ class Removal {
       await this.#entity(CONVERSATIONS, id);
       await this.#entity(STATES, id);
     }
-    if (agents.length > 0) {
-      this.#addBlanked('agents', await retried(() => eraseSupervisors(pool, tenantId, agents, erasedAtMs)));
+    for (const id of await findSupervisedAgents(pool, { tenantId, ids: agents, erasedAtMs })) {
+      const entity = { tenantId, id, erasedAtMs };
+      this.#addBlanked('agents', await retried(() => eraseSupervisor(pool, entity, agents)));
     }
-    if (customers.length > 0) {
-      const changed = await retried(() => eraseAttributes(pool, tenantId, customers, erasedAtMs));
-      this.#addBlanked('conversations', changed);
+    for (const id of await findNamingConversations(pool, { tenantId, ids: customers, erasedAtMs })) {
+      const entity = { tenantId, id, erasedAtMs };
+      this.#addBlanked('conversations', await retried(() => eraseAttributes(pool, entity, customers)));
     }
     await onStep?.('entities');
   }

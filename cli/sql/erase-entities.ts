@@ -1,5 +1,5 @@
 import type { Kind } from '../../shared/contracts/kinds.ts';
-import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
+import { inTransaction, type Pool } from '../../shared/postgres/pool.ts';
 import { lockFolds } from '../../shared/postgres/retention/fold-history.ts';
 import { deleteEventKeys } from './erase-event-keys.ts';
 
@@ -115,58 +115,4 @@ export async function deleteCurrent(
     ]);
     return rowCount ?? 0;
   });
-}
-
-/** Erases agents from the agents that they supervise. Resolves with the number of rows. */
-export async function eraseSupervisors(
-  pool: Queryable,
-  tenantId: string,
-  agentIds: readonly string[],
-  erasedAtMs: number,
-): Promise<number> {
-  const { rowCount } = await pool.query(
-    `update agents set supervisor_id = null, supervisor_name = null
-      where tenant_id = $1 and supervisor_id = any($2::text[])`,
-    [tenantId, agentIds],
-  );
-  let changed = rowCount ?? 0;
-  for (const table of ['agent_records', 'agent_bases']) {
-    const result = await pool.query(
-      `update ${table} set patch = (patch::jsonb - 'supervisorId' - 'supervisorName')::json
-        where tenant_id = $1 and patch ->> 'supervisorId' = any($2::text[]) and accepted_at <= $3`,
-      [tenantId, agentIds, new Date(erasedAtMs)],
-    );
-    changed += result.rowCount ?? 0;
-  }
-  return changed;
-}
-
-/** Erases attributes of conversations whose value is a customer's id. */
-export async function eraseAttributes(
-  pool: Queryable,
-  tenantId: string,
-  customerIds: readonly string[],
-  erasedAtMs: number,
-): Promise<number> {
-  const others = (attributes: string) =>
-    `(select coalesce(jsonb_agg(a), '[]') from jsonb_array_elements((${attributes})::jsonb) as a
-       where a ->> 'value' <> all($2::text[]))`;
-  const has = (attributes: string) =>
-    `json_typeof(${attributes}) = 'array' and exists (
-       select from jsonb_array_elements((${attributes})::jsonb) as a where a ->> 'value' = any($2::text[]))`;
-  const { rowCount } = await pool.query(
-    `update conversations set attributes = ${others('attributes')}::json
-      where tenant_id = $1 and ${has('attributes')}`,
-    [tenantId, customerIds],
-  );
-  let changed = rowCount ?? 0;
-  for (const table of ['conversation_records', 'conversation_bases']) {
-    const result = await pool.query(
-      `update ${table} set patch = (patch::jsonb || jsonb_build_object('attributes', ${others("patch -> 'attributes'")}))::json
-        where tenant_id = $1 and accepted_at <= $3 and ${has("patch -> 'attributes'")}`,
-      [tenantId, customerIds, new Date(erasedAtMs)],
-    );
-    changed += result.rowCount ?? 0;
-  }
-  return changed;
 }

@@ -512,6 +512,78 @@ it.concurrent('an erasure leaves accepted records of others, stored or dead lett
   expect(chats.sort()).toEqual(['innocent', 'keep']);
 });
 
+it.concurrent('a supervisor is erased with each name that was in force with the id, also for later folds', async () => {
+  const world = await createWorld();
+  const { tenantId, clock } = world;
+  const agents = world.of('agent-metadata');
+  let offset = -1n;
+  const append = (entity: string, data: JsonObject, acceptedAtMs = clock.ms - HOUR_MS) => {
+    offset = agents.append({ externalAgentId: entity, ...data }, { entity, acceptedAtMs });
+  };
+  append('apart', { lobId: 5 });
+  append('apart', { supervisorId: AGENT });
+  append('apart', { supervisorName: 'planted name' });
+  append('changed', { supervisorId: AGENT, supervisorName: 'planted name' });
+  append('changed', { supervisorId: 'next' });
+  append('before', { supervisorId: 'first', supervisorName: 'first name' });
+  append('before', { supervisorName: 'planted name' });
+  append('before', { supervisorId: AGENT, lobId: 'kept' });
+  await world.store();
+  const onStep = async (step: string) => {
+    if (step !== 'known') return;
+    const from = offset + 1n;
+    append('later', { supervisorId: AGENT, supervisorName: 'later name' }, clock.ms + 1);
+    append('apart', { supervisorId: AGENT }, clock.ms + 1);
+    await agents.consumer.deliver(0, from);
+  };
+  await eraseIn(world, 'agent', AGENT, { onStep });
+  expect(await findIn(world, 'planted name')).toEqual([]);
+  const read = async () => {
+    const { rows } = await pool.query<{ row: string }>(
+      `select concat_ws(' ', external_agent_id, supervisor_id, supervisor_name, lob_id) as row from agents
+        where tenant_id = $1 order by external_agent_id`,
+      [tenantId],
+    );
+    return rows.map(({ row }) => row);
+  };
+  const current = [`apart ${AGENT}`, 'before kept', 'changed next', `later ${AGENT} later name`];
+  expect(await read()).toEqual(current);
+  // A replayed dead letter makes the worker fold the history again.
+  const [late] = await agents.deadLetters();
+  const value = String(late!.value).replace('"lobId":5', '"lobId":"late"');
+  await agents.consumer.deliver(0, await agents.replay(late!, Buffer.from(value)));
+  expect(await read()).toEqual([`apart ${AGENT} late`, ...current.slice(1)]);
+  const { rows } = await pool.query(
+    `select patch ->> 'supervisorName' as name from agent_records
+      where tenant_id = $1 and patch ->> 'supervisorId' = 'first'`,
+    [tenantId],
+  );
+  expect(rows).toEqual([{ name: 'first name' }]);
+});
+
+it.concurrent('attributes that were accepted after the erasure of a customer stay', async () => {
+  const world = await createWorld();
+  const { tenantId, clock } = world;
+  const chats = world.of('conversation-metadata');
+  const attributes = [{ name: 'customer', value: CUSTOMER }];
+  const append = (acceptedAtMs: number) =>
+    chats.append({ externalConversationId: 'chat', attributes }, { entity: 'chat', acceptedAtMs });
+  append(clock.ms - HOUR_MS);
+  await world.store();
+  const onStep = async (step: string) => {
+    if (step === 'known') await chats.consumer.deliver(0, append(clock.ms + 1));
+  };
+  await eraseIn(world, 'customer', CUSTOMER, { onStep });
+  const { rows } = await pool.query(
+    `select c.attributes as current,
+            (select array_agg(r.patch ->> 'attributes' order by r."offset") from conversation_records r
+              where r.tenant_id = c.tenant_id) as history
+       from conversations c where c.tenant_id = $1`,
+    [tenantId],
+  );
+  expect(rows).toEqual([{ current: attributes, history: ['[]', JSON.stringify(attributes)] }]);
+});
+
 it.concurrent('a transaction of a reader does not delay an erasure', async () => {
   const world = await createWorld();
   const role = 'erase_wait_reader';
