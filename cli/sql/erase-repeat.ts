@@ -13,11 +13,16 @@ export async function listErasedIds(db: Queryable, tenantIds: readonly string[])
   return rows;
 }
 
-/** Where ids of each subject are stored, as table and column. */
+const ATTRIBUTE_VALUES = `jsonb_array_elements(
+  case json_typeof(patch -> 'attributes') when 'array' then (patch -> 'attributes')::jsonb else '[]' end) ->> 'value'`;
+
+/** Where ids of each subject are stored, as table and column, or expression. */
 const PLACES: Readonly<Record<Exclude<ErasedSubject, 'tenant'>, readonly (readonly [string, string])[]>> = {
   agent: [
     ['agents', 'external_agent_id'],
     ['agent_records', 'external_agent_id'],
+    ['agent_records', "patch ->> 'supervisorId'"],
+    ['agent_bases', "patch ->> 'supervisorId'"],
     ['dead_letters', 'entity'],
   ],
   conversation: [
@@ -38,7 +43,11 @@ const PLACES: Readonly<Record<Exclude<ErasedSubject, 'tenant'>, readonly (readon
     ['earlier_conversation_ids', 'conversation_id'],
     ['dead_letters', 'entity'],
   ],
-  customer: [['credentials', 'customer_external_id']],
+  customer: [
+    ['credentials', 'customer_external_id'],
+    ['conversation_records', ATTRIBUTE_VALUES],
+    ['conversation_bases', ATTRIBUTE_VALUES],
+  ],
 };
 
 /** Resolves with the stored ids of a tenant that have one of these hashes. Reads all of the tenant's ids. */
@@ -51,10 +60,9 @@ export async function findByHash(
   const found = new Set<string>();
   for (const [table, column] of PLACES[subject]) {
     const { rows } = await db.query<{ id: string }>(
-      `select distinct t.${column} as id
-         from ${table} t
-        where t.tenant_id = $1
-          and encode(sha256(convert_to($1 || ' ' || $2 || ' ' || t.${column}, 'UTF8')), 'hex') = any($3::text[])`,
+      `select distinct t.id
+         from (select ${column} as id from ${table} where tenant_id = $1) as t
+        where encode(sha256(convert_to($1 || ' ' || $2 || ' ' || t.id, 'UTF8')), 'hex') = any($3::text[])`,
       [tenantId, subject, hashes],
     );
     for (const { id } of rows) found.add(id);

@@ -607,11 +607,20 @@ it.concurrent('a transaction of a reader does not delay an erasure', async () =>
 it.concurrent('what a restored backup brought back is erased again', async () => {
   const world = await createWorld();
   send(world, world.tenantId, world.clock.ms - HOUR_MS);
+  const led = { externalAgentId: 'led', supervisorId: 'planted-boss' };
+  world.of('agent-metadata').append(led, { entity: 'led', acceptedAtMs: world.clock.ms - HOUR_MS });
+  const attributes = [{ name: 'customer', value: 'planted-named' }];
+  const named = { externalConversationId: 'named', attributes };
+  world
+    .of('conversation-metadata')
+    .append(named, { entity: 'named', acceptedAtMs: world.clock.ms - HOUR_MS });
   await world.store();
   // The erasures that were copied from the database before the restore.
   for (const [subject, id] of [
     ['agent', AGENT],
+    ['agent', 'planted-boss'],
     ['customer', CUSTOMER],
+    ['customer', 'planted-named'],
     ['conversation', CHAT],
     ['conversation-id', CONVERSATION],
   ] as const) {
@@ -633,6 +642,7 @@ it.concurrent('what a restored backup brought back is erased again', async () =>
     { deleted: { agents: 1, credentials: 2 }, blanked: { message_sent: 2 } },
   ]);
   expect(await findIn(world, AGENT, CUSTOMER, CHAT, CONVERSATION, 'planted name')).toEqual([]);
+  expect(await findIn(world, 'planted-boss', 'planted-named')).toEqual([]);
 });
 
 it.concurrent('sluice erase says what it removed and until when the log has it', async () => {
