@@ -27,6 +27,7 @@ import {
   blankDeliveries,
   deleteWebhooks,
   type FoundWebhook,
+  findLaterEvents,
   findQueuedBodies,
   findWebhooks,
 } from '../sql/erase-webhooks.ts';
@@ -34,7 +35,7 @@ import { eraseInDeadLetters } from './dead-letters.ts';
 import { retried } from './retried.ts';
 import { type ErasureScope, type Removed, textsOf } from './scope.ts';
 import type { ErasureStep } from './steps.ts';
-import { isWebhookOfErased } from './webhooks.ts';
+import { type IsWebhookErased, isWebhookOfErased } from './webhooks.ts';
 
 export interface RemovalDeps {
   readonly pool: Pool;
@@ -99,11 +100,13 @@ class Removal {
 
   async #deleteWebhooks(
     find: (after: FoundWebhook | undefined) => Promise<FoundWebhook[]>,
-    isErased: (webhook: FoundWebhook) => boolean,
+    isErased: IsWebhookErased,
   ): Promise<void> {
     const { pool } = this.#deps;
     for (let found = await find(undefined); found.length > 0; found = await find(found.at(-1))) {
-      const ids = found.filter(isErased).map(({ id }) => id);
+      // Read after the webhooks, with which events are stored in one transaction.
+      const later = new Set(await findLaterEvents(pool, this.#scope));
+      const ids = found.filter((webhook) => isErased(webhook, later)).map(({ id }) => id);
       if (ids.length === 0) continue;
       const deleted = await retried(() => deleteWebhooks(pool, this.#scope.tenantId, ids));
       this.#add('webhook_messages', deleted.messages);

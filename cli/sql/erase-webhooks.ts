@@ -54,6 +54,20 @@ export async function findQueuedBodies(
   return rows;
 }
 
+/** Resolves with the ids of events of erased conversations that were accepted after the erasure. */
+export async function findLaterEvents(
+  db: Queryable,
+  { tenantId, conversations, erasedAtMs }: ErasureScope,
+): Promise<string[]> {
+  if (conversations.length === 0) return [];
+  const { rows } = await db.query<{ id: string }>(
+    `select event_id as id from automation_events
+      where tenant_id = $1 and external_conversation_id = any($2::text[]) and accepted_at > $3`,
+    [tenantId, conversations, new Date(erasedAtMs)],
+  );
+  return rows.map(({ id }) => id);
+}
+
 /**
  * Deletes webhooks with their waiting deliveries, and blanks their finished deliveries and the answers of
  * receivers. An attempt in flight is not recorded any more. Resolves with the numbers of rows.

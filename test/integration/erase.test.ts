@@ -584,6 +584,36 @@ it.concurrent('attributes that were accepted after the erasure of a customer sta
   expect(rows).toEqual([{ current: attributes, history: ['[]', JSON.stringify(attributes)] }]);
 });
 
+it.concurrent('webhooks of records that were accepted after the erasure of their conversation wait on', async () => {
+  const world = await createWorld();
+  const { tenantId, clock } = world;
+  const sent = { conversationId: CONVERSATION, externalConversationId: CHAT, type: 'processingStart' };
+  const event = { ...sent, occurredAt: '2026-06-10T11:00:00Z' };
+  const credentials = { customerExternalId: CUSTOMER, keyId: 'k', ciphertext: 'AAEC/w==' };
+  const append = (id: string, acceptedAtMs: number) => [
+    world.of('automation-events').append(event, { entity: CHAT, id, acceptedAtMs }),
+    world.of('credentials').append(credentials, { entity: CONVERSATION, id, acceptedAtMs }),
+  ];
+  append('before', clock.ms - HOUR_MS);
+  await world.store();
+  const onStep = async (step: string) => {
+    if (step !== 'known') return;
+    const [ofEvents, ofCredentials] = append('after', clock.ms + 1);
+    await world.of('automation-events').consumer.deliver(0, ofEvents!);
+    await world.of('credentials').consumer.deliver(0, ofCredentials!);
+  };
+  await eraseIn(world, 'conversation', CHAT, { onStep });
+  const { rows } = await pool.query(
+    `select m.type from webhook_queue q join webhook_messages m using (tenant_id, created_at, message_id)
+      where q.tenant_id = $1 order by m.type`,
+    [tenantId],
+  );
+  expect(rows).toEqual([
+    { type: 'automation.processing_started' },
+    { type: 'conversation.credentials_stored' },
+  ]);
+});
+
 it.concurrent('a transaction of a reader does not delay an erasure', async () => {
   const world = await createWorld();
   const role = 'erase_wait_reader';
