@@ -41,7 +41,8 @@ export function addDataQualityReport(group: Command, context: CommandContext): v
     .option(...JSON_OPTION)
     .addHelpText(
       'after',
-      '\nDays are those on which records were accepted or refused. Gateways write their counts every 5 seconds.\n\n' +
+      '\nDays are those on which records were accepted or refused. Gateways write their counts every 5 seconds. A name is that of a member or field. ' +
+        'The row (any) counts the records with at least one of them; a record can be in several rows. CSV has no name there.\n\n' +
         'Example: ./sluice report data-quality --tenant acme --from 2026-10-01 --to 2026-11-01 --interval day',
     )
     .action((options: DataQualityOptions, command: Command) => print(context, options, command));
@@ -58,13 +59,16 @@ async function print(context: CommandContext, options: DataQualityOptions, comma
     return await reportDataQuality(pool, tenantId, read.query);
   });
   if (options.json) return context.printJson(report);
-  const [head, ...rows] = tableOf(report);
+  const [head, ...rows] = tableOf(report, options.csv ? '' : ANY_NAME);
   if (options.csv) return context.printData(printable([head!, ...rows].map(lineOf).join('\n')));
   if (rows.length === 0) {
     return context.print(`Nothing is counted from ${report.from} until ${report.to} (not included).`);
   }
   context.printTable(head!, rows);
-  context.print(...nextSteps(report, options.tenant));
+  context.print(
+    `Days (UTC) from ${report.from} until ${report.to} (not included).`,
+    ...nextSteps(report, options.tenant),
+  );
 }
 
 const DAY_MS = 86_400_000;
@@ -78,24 +82,29 @@ function rangeOf(nowMs: number, { from, to }: DataQualityOptions) {
   return { from: from ?? (Number.isNaN(endMs) ? end : dayAt(endMs - DAYS * DAY_MS)), to: end };
 }
 
-/** Returns a row per count, after the head. A row without a member counts the records. */
-function tableOf({ interval, intervals }: DataQualityReport): string[][] {
+/** The name in the row that counts records with at least one of the names below. */
+const ANY_NAME = '(any)';
+
+/** Returns a row per count, after the head, with `any` as the name in rows for all names. */
+function tableOf({ interval, intervals }: DataQualityReport, any: string): string[][] {
   const withDay = (day: string, cells: readonly string[]) =>
     interval === 'total' ? [...cells] : [day, ...cells];
   return [
-    withDay('day', ['measure', 'kind', 'code', 'member', 'records']),
-    ...intervals.flatMap((one) => rowsOf(one).map((cells) => withDay(one.from, cells))),
+    withDay('day', ['measure', 'kind', 'code', 'name', 'records']),
+    ...intervals.flatMap((one) => rowsOf(one, any).map((cells) => withDay(one.from, cells))),
   ];
 }
 
-function rowsOf(one: QualityInterval): string[][] {
+function rowsOf(one: QualityInterval, any: string): string[][] {
   return [
-    ...one.gaps.flatMap(({ kind, records, members }) => rowsOfNames(['gap', kind, ''], records, members)),
+    ...one.gaps.flatMap(({ kind, records, members }) =>
+      rowsOfNames(['gap', kind, ''], { records, any }, members),
+    ),
     ...one.unknownMembers.flatMap(({ kind, records, members }) =>
-      rowsOfNames(['unknown-member', kind, ''], records, members),
+      rowsOfNames(['unknown-member', kind, ''], { records, any }, members),
     ),
     ...one.rejected.flatMap(({ kind, code, records, fields }) =>
-      rowsOfNames(['rejected', kind, code], records, fields),
+      rowsOfNames(['rejected', kind, code], { records, any }, fields),
     ),
     ...one.duplicates.flatMap((found) => rowsOfFound('duplicate', found)),
     ...one.conflicts.flatMap((found) => rowsOfFound('conflict', found)),
@@ -103,9 +112,13 @@ function rowsOf(one: QualityInterval): string[][] {
   ];
 }
 
-function rowsOfNames(cells: readonly string[], records: number, names: readonly NamedRecords[]): string[][] {
+function rowsOfNames(
+  cells: readonly string[],
+  { records, any }: { readonly records: number; readonly any: string },
+  names: readonly NamedRecords[],
+): string[][] {
   return [
-    [...cells, '', String(records)],
+    [...cells, names.length > 0 ? any : '', String(records)],
     ...names.map(({ name, records: named }) => [...cells, name, String(named)]),
   ];
 }

@@ -698,22 +698,26 @@ describe('report data-quality', () => {
 
     const range = '--tenant acme --from 2026-06-09 --to 2026-06-12';
     const lines = [
-      ['gap', 'message-sent', '', '', '3'],
+      ['gap', 'message-sent', '', '(any)', '3'],
       ['gap', 'message-sent', '', 'conversationId', '3'],
       ['duplicate', 'message-sent', 'workers', '', '2'],
       ['conflict', 'agent-metadata', 'workers', '', '1'],
-      ['rejected', 'credentials', '422-01', '', '1'],
+      ['rejected', 'credentials', '422-01', '(any)', '1'],
       ['rejected', 'credentials', '422-01', 'a,b', '1'],
     ];
     const { stdout } = await sluice(`report data-quality ${range} --interval day`);
     const cells = stdout.split('\n').map((line) => line.split('│').map((cell) => cell.trim()));
     expect(cells.filter((row) => row.length > 1).map((row) => row.slice(1, -1))).toEqual([
-      ['day', 'measure', 'kind', 'code', 'member', 'records'],
+      ['day', 'measure', 'kind', 'code', 'name', 'records'],
       ...lines.map((line, i) => [i < 4 ? '2026-06-10' : '2026-06-11', ...line]),
     ]);
-    expect(stdout).toContain('./sluice dead-letters list --tenant acme');
+    expect(stdout.slice(stdout.indexOf('┘'))).toBe(
+      '┘\nDays (UTC) from 2026-06-09 until 2026-06-12 (not included).\n' +
+        'Dead letters of the last 30 days: ./sluice dead-letters list --tenant acme\n',
+    );
     const csv = (await sluice(`report data-quality ${range} --csv`)).stdout.trimEnd().split('\n');
-    expect(csv[0]).toBe('measure,kind,code,member,records');
+    expect(csv[0]).toBe('measure,kind,code,name,records');
+    expect(csv).toContain('rejected,credentials,422-01,,1');
     expect(csv).toContain('rejected,credentials,422-01,"a,b",1');
     expect(csv).toHaveLength(7);
     const report = await json(`report data-quality ${range}`);
