@@ -59,8 +59,9 @@ const SUMS = [
 
 /**
  * Resolves with the counts of automation events by their occurredAt, for all conversations and by
- * their metadata as it is now, in no order, at most `rowsMax`. A time is measured from the latest
- * start before it in the order of the log, at most a day earlier.
+ * their metadata as it is now, in no order, at most `rowsMax`. A time is measured from the latest of
+ * the starts that precede the event in the order of the log. There is none if this start occurred
+ * later than the event, or more than a day earlier.
  */
 export async function readAutomationCounts(
   db: Queryable,
@@ -78,7 +79,8 @@ export async function readAutomationCounts(
         where tenant_id = $1 and accepted_at >= $2 and occurred_at_ns >= $3::bigint and occurred_at_ns < $4::bigint),
      measured as materialized (
        select width_bucket(occurred_at_ns, $5::bigint[]) - 1 as interval_index, external_conversation_id, type,
-              case when occurred_at_ns >= started_ns then (occurred_at_ns - started_ns) / 1e9 end as seconds
+              case when occurred_at_ns - started_ns between 0 and ${DAY_MS}000000
+                   then (occurred_at_ns - started_ns) / 1e9 end as seconds
          from event where occurred_at_ns >= $6::bigint)
      select interval_index as "intervalIndex", true as "isAll", null as "group", ${SUMS} from measured group by interval_index
      ${

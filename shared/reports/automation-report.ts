@@ -15,7 +15,7 @@ export const AUTOMATION_GROUPS = Object.keys(DIMENSIONS) as readonly Dimension[]
 
 /** A time in seconds from the start of processing. Numbers are null if there is none. */
 export interface AutomationTime {
-  /** Events whose start is known. */
+  /** Events whose start is known, and occurred at most a day before them. */
   readonly events: number;
   readonly mean: number | null;
   readonly p50: number | null;

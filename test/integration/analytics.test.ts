@@ -119,8 +119,16 @@ async function fill(tenant: Tenant): Promise<void> {
   }
   await insert('conversation_records', { external_conversation_id: 'direct', ...history });
   const event = { tenant_id, external_conversation_id: 'by-event', conversation_id: 'C2' };
-  for (const [offset, type] of ['processingStart', 'reply', 'transferToAgent'].entries()) {
-    const occurred_at_ns = ns + BigInt(offset) * 1_500_000_000n;
+  // The last reply occurred before the start.
+  for (const [offset, [type, afterMs]] of (
+    [
+      ['processingStart', 0n],
+      ['reply', 1_500n],
+      ['transferToAgent', 3_000n],
+      ['reply', -1_000n],
+    ] as const
+  ).entries()) {
+    const occurred_at_ns = ns + afterMs * 1_000_000n;
     const row = { ...event, type, event_id: `e${offset}`, accepted_at: now, occurred_at_ns, ...POSITION };
     await insert('automation_events', { ...row, offset, reply_text: `reply of ${tenant}` });
   }

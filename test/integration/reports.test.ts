@@ -508,6 +508,25 @@ describe('the report on automation events', () => {
     expect(days[0]!.all.timeToReply.mean).toBeCloseTo(9.999999999, 9);
   });
 
+  it('measures no time from a start that occurred later than the event, or more than a day earlier', async () => {
+    const b = await createEvents();
+    b.event('processingStart', '2026-06-09T10:00:00Z');
+    b.event('reply', '2026-06-10T10:00:00.000000001Z');
+    b.event('processingEnd', '2026-06-10T10:00:00Z');
+    b.event('processingStart', '2026-06-10T10:00:05Z', 'chat-2');
+    b.event('reply', '2026-06-10T10:00:04Z', 'chat-2');
+    b.event('reply', '2026-06-10T10:00:06Z', 'chat-2');
+    b.event('processingEnd', '2026-06-10T10:00:04Z', 'chat-2');
+    await b.store();
+    const [whole] = await automation(b.tenantId, { from: '2026-06-09', to: '2026-06-11' });
+    expect(whole!.all).toMatchObject({
+      replies: 3,
+      timeToReply: { events: 1, mean: 1 },
+      processingEnds: 2,
+      timeToEnd: { events: 1, mean: 86_400 },
+    });
+  });
+
   it('groups events by the metadata of their conversation as it is now', async () => {
     const b = await createEvents();
     b.event('processingStart', '2026-06-10T10:00:00Z');

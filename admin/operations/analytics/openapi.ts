@@ -179,7 +179,8 @@ export const ANALYTICS_OPERATIONS: Operations = {
       description:
         'Conversations, events by type, and the seconds from processingStart to each reply and to processingEnd. An event is in ' +
         'the interval of its occurredAt; one that was accepted more than a day before it occurred is not counted. A time is measured ' +
-        'from the latest start before the event in the order of the log, at most a day earlier.',
+        'from the latest of the starts that precede the event in the order of the log. An event that occurred before this start, ' +
+        'or more than a day after it, has no time.',
     },
     AUTOMATION_GROUPS,
     'AutomationReport',
