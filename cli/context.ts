@@ -15,6 +15,9 @@ import { createCalledAs } from './called-as.ts';
 import { type OpenDatabase, openDatabase } from './database.ts';
 import { printable, printableJson, printableLine } from './printable.ts';
 
+/** Code of the AppError of a command that ends early because nobody reads its output. */
+export const OUTPUT_CLOSED = 'OUTPUT_CLOSED';
+
 /** The parts of the process that a command uses. */
 export interface CommandProcess {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -47,6 +50,8 @@ export interface CommandContext {
    */
   withDatabase<T>(work: (database: OpenDatabase) => Promise<T>): Promise<T>;
   withPool<T>(work: (pool: Pool) => Promise<T>): Promise<T>;
+  /** Resolves when standard output is closed. */
+  readonly outputClosed: Promise<void>;
   /**
    * Resolves when the command must end. After this call, the first signal no longer ends the
    * process.
@@ -78,6 +83,7 @@ export function createContext(target: CommandProcess): CommandContext {
   const logger = createLogger('cli', 'silent', { write() {} });
   const config: CommandContext['config'] = (names, role = 'cli') => loadSettings(target.env, role, names);
   const calledAs = createCalledAs(target.env);
+  const outputClosed = target.outputClosed ?? new Promise<void>(() => {});
   const printData = (text: string) => {
     target.stdout.write(`${text}\n`);
   };
@@ -98,9 +104,8 @@ export function createContext(target: CommandProcess): CommandContext {
     stderr: target.stderr,
     config,
     withDatabase,
-    untilInterrupted:
-      target.untilInterrupted ??
-      (() => Promise.race([untilSignalled(), ...(target.outputClosed ? [target.outputClosed] : [])])),
+    outputClosed,
+    untilInterrupted: target.untilInterrupted ?? (() => Promise.race([untilSignalled(), outputClosed])),
     withPool: (work) => withDatabase(({ pool }) => work(pool)),
     printJson: (value) => printData(printableJson(value)),
     print(...lines) {

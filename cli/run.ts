@@ -3,6 +3,7 @@ import { ConfigError } from '../shared/config/config.ts';
 import { AppError, errorCode, errorMessage } from '../shared/errors.ts';
 import { databaseRefusal } from '../shared/postgres/refusals.ts';
 import { SQLSTATE } from '../shared/postgres/sqlstate.ts';
+import { OUTPUT_CLOSED } from './context.ts';
 import { printable } from './printable.ts';
 
 const DONE = 0;
@@ -17,6 +18,8 @@ export async function runCommand(program: Command, argv: readonly string[]): Pro
   } catch (error) {
     // Commander has printed the message.
     if (error instanceof CommanderError) return error.exitCode === 0 ? DONE : WRONG_USAGE;
+    // The process reports why standard output was closed, and sets its exit code.
+    if (errorCode(error) === OUTPUT_CLOSED) return DONE;
     program.configureOutput().writeErr!(`sluice: ${printable(explain(error))}\n`);
     return FAILED;
   }

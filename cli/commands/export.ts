@@ -10,7 +10,7 @@ import {
   readExportEnd,
 } from '../../shared/postgres/export-positions.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
-import type { CommandContext } from '../context.ts';
+import { type CommandContext, OUTPUT_CLOSED } from '../context.ts';
 import { requireNoneLater, requireStored, startOf } from '../export/cursor.ts';
 import { type ExportTarget, exportRows, openOutput } from '../export/export-file.ts';
 import { CREATE_ENCODER, EXPORT_FORMATS, type ExportFormat, formatOfFile } from '../export/formats.ts';
@@ -188,6 +188,10 @@ function standardOutput(context: CommandContext): ExportTarget {
 function interruption(context: CommandContext, output: string | null): AbortSignal {
   const controller = new AbortController();
   const next = output === null ? '' : ': run the same command again to continue';
+  if (output === null) {
+    const closed = new AppError(OUTPUT_CLOSED, 'standard output is closed');
+    void context.outputClosed.then(() => controller.abort(closed));
+  }
   void context
     .untilInterrupted()
     .then(() => controller.abort(new AppError('EXPORT_STOPPED', `stopped${next}`)));

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,12 +12,16 @@ const ROWS = 12_000;
 const { pool, url } = await createTestDatabase();
 const env = { DATABASE_URL: url };
 
+async function createTenant(name: string): Promise<void> {
+  const { stdout } = await runProgram('cli/main.js', ['tenants', 'create', name, '--json'], env);
+  await storeMessages(pool, JSON.parse(stdout).tenantId, 0, ROWS);
+}
+
 test.each(['csv', 'parquet'])('an export to %s that is killed ends with the same file', async (format) => {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-killed-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   const tenant = `tenant-${format}`;
-  const { stdout } = await runProgram('cli/main.js', ['tenants', 'create', tenant, '--json'], env);
-  await storeMessages(pool, JSON.parse(stdout).tenantId, 0, ROWS);
+  await createTenant(tenant);
   const argsOf = (output: string) => ['export', 'messages', '--tenant', tenant, '--output', output];
   const [killed, whole] = ['killed', 'whole'].map((name) => join(folder, `${name}.${format}`)) as [
     string,
@@ -38,4 +43,15 @@ test.each(['csv', 'parquet'])('an export to %s that is killed ends with the same
   expect(again.stdout).toContain(`Exported ${ROWS} rows of messages`);
   await runProgram('cli/main.js', argsOf(whole), env);
   expect((await readFile(killed)).equals(await readFile(whole))).toBe(true);
+});
+
+test('an export whose reader stops, as head does, ends with 141 and no error', async () => {
+  await createTenant('tenant-head');
+  const args = ['export', 'messages', '--tenant', 'tenant-head'];
+  const { process: child } = startProgram('cli/main.js', env, { args });
+  let errors = '';
+  child.stderr!.on('data', (text) => (errors += text));
+  child.stdout!.once('data', () => child.stdout!.destroy());
+  const [code] = await once(child, 'close');
+  expect([code, errors]).toEqual([141, '']);
 });
