@@ -5,6 +5,7 @@ import type { CommandContext } from '../context.ts';
 import { JSON_OPTION, utcDay } from '../options.ts';
 import { rebuildCounts } from '../rollups/rebuild.ts';
 import { createProgressBar } from '../send/progress-bar.ts';
+import { ACCEPTED_BEFORE_MS } from '../sql/message-recount.ts';
 import { tenantsToSearch } from '../tenant-lookup.ts';
 
 const DAY_MS = 86_400_000;
@@ -23,7 +24,7 @@ export function addRollupsCommands(program: Command, context: CommandContext): v
     .command('rebuild')
     .description('count stored MessageSent events again; safe while Sluice runs, and to repeat')
     .requiredOption('--from <day>', 'first UTC day, such as 2026-01-31', utcDay)
-    .requiredOption('--to <day>', 'UTC day after the last one', utcDay)
+    .requiredOption('--to <day>', 'UTC day after the last one, at most tomorrow', utcDay)
     .option('--tenant <name>', 'only this tenant (default: all)')
     .option(...JSON_OPTION)
     .addHelpText(
@@ -33,9 +34,15 @@ export function addRollupsCommands(program: Command, context: CommandContext): v
     )
     .action((options: RebuildOptions, command: Command) => {
       if (options.to <= options.from) command.error('error: --to must be after --from', { exitCode: 2 });
+      const endMs = dayStartMs(context.clock.nowMs() + ACCEPTED_BEFORE_MS) + DAY_MS;
+      if (options.to > endMs) {
+        command.error(`error: --to must be at most ${dayOf(endMs)}: no event is later`, { exitCode: 2 });
+      }
       return rebuild(context, options);
     });
 }
+
+const dayStartMs = (timeMs: number) => Math.floor(timeMs / DAY_MS) * DAY_MS;
 
 async function rebuild(context: CommandContext, { from, to, tenant, json }: RebuildOptions): Promise<void> {
   let interrupted = false;

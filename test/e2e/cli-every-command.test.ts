@@ -110,7 +110,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   'report automation': { args: () => '--tenant acme --interval day', needs: database },
   'report data-quality': { args: () => '--tenant acme --interval day', needs: database },
   'rollups rebuild': {
-    args: () => `--from ${dayOf(Date.now() + DAY_MS)} --to ${dayOf(Date.now() + 2 * DAY_MS)}`,
+    args: () => `--from ${dayOf(Date.now())} --to ${dayOf(Date.now() + DAY_MS)}`,
     needs: database,
   },
   'send agents': { args: () => '--sample 3', needs: gateway },

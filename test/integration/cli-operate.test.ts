@@ -749,6 +749,8 @@ it.each([
   ['report message-sent --tenant acme --group-by agent', 'Allowed choices are augmentationType, lobId'],
   ['report message-sent --tenant acme --group-by campaign,lobId', 'companySegment: give one of them.'],
   ['report message-sent --tenant acme --csv --json', "option '--csv' cannot be used with option '--json'"],
+  ['rollups rebuild --from 2026-01-31 --to 2026-01-31', '--to must be after --from'],
+  ['rollups rebuild --from 2026-01-31 --to 2200-01-31', '--to must be at most 20'],
   ['agents list', "required option '--tenant <name>' not specified"],
   ['agents list --tenant acme --email-address x', 'an e-mail address such as'],
   ['conversations list --tenant acme --platform FAX', 'must be one of SMS'],
