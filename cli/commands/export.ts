@@ -12,13 +12,14 @@ import {
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { type CommandContext, OUTPUT_CLOSED } from '../context.ts';
 import { requireNoneLater, requireStored, startOf } from '../export/cursor.ts';
-import { type ExportTarget, exportRows, openOutput } from '../export/export-file.ts';
+import { type ExportTarget, exportRows, nameOutput, openOutput } from '../export/export-file.ts';
 import { CREATE_ENCODER, EXPORT_FORMATS, type ExportFormat, formatOfFile } from '../export/formats.ts';
 import { showProgress } from '../export/progress.ts';
 import { createStateFile, type ExportIdentity, STATE_SUFFIX, writeCursorFile } from '../export/state-file.ts';
 import { markFinished, markUnfinished, requireNoneUnfinished } from '../export/unfinished.ts';
 import { dateOrTimeMs, JSON_OPTION } from '../options.ts';
 import { quoted } from '../shell.ts';
+import { whileLocked } from '../sql/named-lock.ts';
 import { requireTenant } from '../tenant-lookup.ts';
 
 const ABOUT: Readonly<Record<ExportName, string>> = {
@@ -87,7 +88,9 @@ async function run(
   if (cursorFile !== undefined) await requireNoneUnfinished(cursorFile, output);
   const { SLUICE_TOPIC_PREFIX: prefix } = context.config([...DATABASE_SETTINGS, 'SLUICE_TOPIC_PREFIX']);
   const topic = topicOf(prefix, EXPORTED_KINDS[name].kind);
-  const done = await context.withPool((pool) => exportAll(context, pool, { name, topic, format }, options));
+  const done = await context.withPool((pool) =>
+    withOutput(pool, options.output, () => exportAll(context, pool, { name, topic, format }, options)),
+  );
   if (options.json) return context.printJson(done);
   const lines = [
     `Exported ${done.rows} rows of ${name}${done.output === null ? '' : ` to ${done.output}`}.`,
@@ -100,6 +103,17 @@ async function run(
   // Standard output has the rows.
   if (done.output === null) context.stderr.write(`${lines.join('\n')}\n`);
   else context.print(...lines);
+}
+
+/** Runs `work` while no other export writes the file. Throws AppError `OUTPUT_IN_USE`. */
+async function withOutput<T>(pool: Pool, output: string | undefined, work: () => Promise<T>): Promise<T> {
+  if (output === undefined) return await work();
+  const done = await whileLocked(pool, `export to ${await nameOutput(output)}`, work);
+  if (done) return done.result;
+  throw new AppError(
+    'OUTPUT_IN_USE',
+    `another export is writing ${output}: wait until it has ended, or choose another file`,
+  );
 }
 
 interface Export {

@@ -1,4 +1,4 @@
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, open, realpath } from 'node:fs/promises';
 import { AppError, errorMessage } from '../../shared/errors.ts';
 import type { ExportedKind } from '../../shared/postgres/export-kinds.ts';
 import { type ExportQuery, readExportPage } from '../../shared/postgres/export-page.ts';
@@ -89,6 +89,23 @@ export interface OutputOptions {
 }
 
 /**
+ * Creates the file if there is none, and returns a name of it that no other file has, also if machines
+ * or containers share the folder. Rejects with AppError `OUTPUT_UNWRITABLE`.
+ */
+export async function nameOutput(path: string): Promise<string> {
+  try {
+    const file = await open(path, 'a');
+    try {
+      return `${(await file.stat()).ino} ${await realpath(path)}`;
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    throw unwritable(path, error);
+  }
+}
+
+/**
  * Opens a new file, or one of an earlier run without what follows the flushed bytes. Rejects with
  * AppError `OUTPUT_EXISTS` or `OUTPUT_UNWRITABLE`.
  */
@@ -119,9 +136,10 @@ async function openFile(path: string, { bytes, replace }: OutputOptions): Promis
     await file.truncate(bytes ?? 0);
     return file;
   } catch (error) {
-    if (error instanceof AppError) throw error;
-    throw new AppError('OUTPUT_UNWRITABLE', `${path} cannot be written: ${errorMessage(error)}`, {
-      cause: error,
-    });
+    throw error instanceof AppError ? error : unwritable(path, error);
   }
+}
+
+function unwritable(path: string, cause: unknown): AppError {
+  return new AppError('OUTPUT_UNWRITABLE', `${path} cannot be written: ${errorMessage(cause)}`, { cause });
 }

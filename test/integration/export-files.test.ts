@@ -143,6 +143,17 @@ test('with a cursor file, each export has what was stored since', async () => {
   expect(broken.stderr).toMatch(/broken\.cursor cannot be read: it is not a file of `[^`]*sluice export`\n$/);
 });
 
+test('only one export at a time writes a file', async () => {
+  await exported('whole-of-shared.ndjson');
+  const [one, two] = await Promise.all([exported('shared.ndjson'), exported('shared.ndjson')]);
+  const [written, refused] = one.code === 0 ? [one, two] : [two, one];
+  expect(written.bytes!.equals(await readFile(inFolder('whole-of-shared.ndjson')))).toBe(true);
+  expect([refused.code, refused.stderr]).toEqual([
+    1,
+    `sluice: another export is writing ${inFolder('shared.ndjson')}: wait until it has ended, or choose another file\n`,
+  ]);
+});
+
 describe.each(EXPORT_FORMATS)('an export to %s', (format) => {
   test('that is killed at any append is continued, and ends with the same file', async () => {
     const whole = inFolder(`whole.${format}`);
