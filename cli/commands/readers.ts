@@ -6,7 +6,8 @@ import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';
 import { timeOf } from '../printable.ts';
 import { scramVerifier } from '../readers/scram-verifier.ts';
-import { createReader, deleteReader, isReaderName, listReaders, type Reader } from '../sql/readers.ts';
+import { deleteReader } from '../sql/delete-reader.ts';
+import { createReader, isReaderName, listReaders, type Reader } from '../sql/readers.ts';
 import { requireTenant } from '../tenant-lookup.ts';
 
 const ALL_TENANTS = 'all tenants';
@@ -97,16 +98,16 @@ function addDelete(readers: Command, context: CommandContext): void {
   readers
     .command('delete')
     .argument('<role>', 'the role', readerName)
-    .description('delete a database role that `readers create` created')
+    .description('delete a database role that `readers create` created, and what it owns; ends its sessions')
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample: ./sluice readers delete acme_reports')
     .action(async (role: string, { json }: { json?: boolean }) => {
-      const deleted = await context.withPool((pool) => inTransaction(pool, (db) => deleteReader(db, role)));
+      const deleted = await context.withPool((pool) => deleteReader(pool, role));
       if (!deleted) {
         throw new AppError('READER_UNKNOWN', `there is no reader ${role}: see \`./sluice readers list\``);
       }
       if (json) return context.printJson({ role });
-      context.print(`${role} is deleted. Its open sessions cannot read any more.`);
+      context.print(`${role} is deleted, with what it owned in this database. Its sessions have ended.`);
     });
 }
 
@@ -118,12 +119,13 @@ function readerName(text: string): string {
 }
 
 /** Returns a reader as `--json` prints it. */
-function toJson({ role, tenant, tenantId, exists, sessions, createdAtMs }: Reader) {
+function toJson({ role, tenant, tenantId, canLogin, sessions, createdAtMs }: Reader) {
+  const existing = canLogin ? 'valid' : 'no login';
   return {
     role,
     tenant,
     tenantId,
-    state: exists ? 'valid' : 'no such role',
+    state: canLogin === null ? 'no such role' : existing,
     sessions,
     createdAt: timeOf(createdAtMs),
   };

@@ -4,7 +4,7 @@ import { RECORDS_KEPT_MS_MAX } from '../../shared/postgres/log-topics.ts';
 import type { CommandContext } from '../context.ts';
 import { deleteTenant } from '../erase/delete-tenant.ts';
 import { JSON_OPTION, tenantName } from '../options.ts';
-import { timeOf } from '../printable.ts';
+import { printableLine, timeOf } from '../printable.ts';
 import { createProgressBar, type ProgressBar } from '../send/progress-bar.ts';
 import { type Erasure, findUnfinished } from '../sql/erasures.ts';
 import { requireTenant } from '../tenant-lookup.ts';
@@ -57,7 +57,15 @@ async function run(context: CommandContext, name: string, { json }: DeleteOption
     try {
       return {
         erasure,
-        deleted: await deleteTenant({ pool, clock, onProgress: (at) => progress.show(at) }, erasure),
+        deleted: await deleteTenant(
+          {
+            pool,
+            clock,
+            onProgress: (at) => progress.show(at),
+            onReaderLeft: (message) => context.stderr.write(`sluice: ${printableLine(message)}\n`),
+          },
+          erasure,
+        ),
       };
     } finally {
       progress.stop();

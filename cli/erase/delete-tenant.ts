@@ -1,7 +1,9 @@
 import { sleep } from '../../shared/async.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { inTransaction, type Pool } from '../../shared/postgres/pool.ts';
+import { AppError } from '../../shared/errors.ts';
+import type { Pool } from '../../shared/postgres/pool.ts';
 import { SQLSTATE, sqlStateOf } from '../../shared/postgres/sqlstate.ts';
+import { deleteReader, forgetReader } from '../sql/delete-reader.ts';
 import {
   beginDeletion,
   deleteInBlocks,
@@ -11,7 +13,7 @@ import {
   type TenantTable,
 } from '../sql/delete-tenant.ts';
 import { type Erasure, WORKERS_KNOW_AFTER_MS } from '../sql/erasures.ts';
-import { deleteReader, listReaders } from '../sql/readers.ts';
+import { listReaders } from '../sql/readers.ts';
 import { untilTransactionsEnd } from './erase.ts';
 import { retried } from './retried.ts';
 
@@ -24,6 +26,8 @@ export interface TenantDeletionDeps {
     readonly blocksTotal: number;
     readonly rows: number;
   }): void | Promise<void>;
+  /** Called with what is left of a reader, which shows no rows, and what to do. */
+  onReaderLeft?(message: string): void;
   /** Milliseconds after which gateways refuse keys that were deleted. Default 6000. */
   readonly gatewaysKnowAfterMs?: number;
 }
@@ -35,8 +39,8 @@ const BLOCKS = 2048;
 
 /**
  * Deletes a tenant with everything that is stored of it, table by table, in short transactions. Resolves
- * with the numbers of rows. A repeat of an interrupted deletion completes it. Throws the AppErrors of
- * `deleteReader`, before any row is deleted.
+ * with the numbers of rows. A repeat of an interrupted deletion completes it. Throws AppError
+ * `TRANSACTION_RUNS` (retryable).
  */
 export async function deleteTenant(
   deps: TenantDeletionDeps,
@@ -46,7 +50,7 @@ export async function deleteTenant(
   const { tenantId } = erasure;
   const keys = await beginDeletion(pool, erasure);
   for (const { role, tenantId: read } of await listReaders(pool)) {
-    if (read === tenantId) await inTransaction(pool, (db) => deleteReader(db, role));
+    if (read === tenantId) await endReader(deps, role);
   }
   // Without keys, gateways write nothing of the tenant.
   const gatewaysKnowAfterMs = keys > 0 ? (deps.gatewaysKnowAfterMs ?? GATEWAYS_KNOW_AFTER_MS) : 0;
@@ -60,6 +64,17 @@ export async function deleteTenant(
   } while (await hasAnyRows(pool, tenantId));
   await finishDeletion(pool, erasure, deleted, clock.nowMs());
   return deleted;
+}
+
+/** Deletes a reader, or at least its access. No reader can prevent the deletion of its tenant. */
+async function endReader({ pool, onReaderLeft }: TenantDeletionDeps, role: string): Promise<void> {
+  try {
+    await deleteReader(pool, role);
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    await forgetReader(pool, role);
+    onReaderLeft?.(error.message);
+  }
 }
 
 async function deleteRows(

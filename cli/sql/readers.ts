@@ -5,7 +5,7 @@ import { SQLSTATE } from '../../shared/postgres/sqlstate.ts';
 import { epochMs } from '../../shared/postgres/times.ts';
 
 /** The schema of the views, and the views that readers may read. */
-const SCHEMA = 'analytics';
+export const SCHEMA = 'analytics';
 export const ANALYTICS_VIEWS = [
   'tenants',
   'agents',
@@ -85,8 +85,8 @@ export interface Reader {
   /** Null: all tenants. */
   readonly tenantId: string | null;
   readonly tenant: string | null;
-  /** Whether the server has the role. A restored database may have readers without roles. */
-  readonly exists: boolean;
+  /** Null: the server has no such role, as after a restore. False: a deletion was not completed. */
+  readonly canLogin: boolean | null;
   readonly sessions: number;
   readonly createdAtMs: number;
 }
@@ -95,7 +95,7 @@ export interface Reader {
 export async function listReaders(db: Queryable, role?: string): Promise<Reader[]> {
   const { rows } = await db.query<Reader>(
     `select r.role_name as role, r.tenant_id as "tenantId", t.name as tenant,
-            exists (select from pg_roles where rolname = r.role_name) as exists,
+            (select rolcanlogin from pg_roles where rolname = r.role_name) as "canLogin",
             (select count(*)::integer from pg_stat_activity a where a.usename = r.role_name) as sessions,
             ${epochMs('r.created_at')} as "createdAtMs"
        from analytics_readers r
@@ -107,37 +107,11 @@ export async function listReaders(db: Queryable, role?: string): Promise<Reader[
   return rows;
 }
 
-/**
- * Deletes a reader with its role. Call it in a transaction. Resolves with false if there is none.
- * Throws AppError `READERS_DENIED`, or `READER_IN_USE` if the role owns something or has other
- * rights.
- */
-export async function deleteReader(db: Queryable, role: string): Promise<boolean> {
-  const [reader] = await listReaders(db, role);
-  if (!reader) return false;
-  await requireRights(db);
-  await db.query('delete from analytics_readers where role_name = $1::name', [role]);
-  if (!reader.exists) return true;
-  const quoted = quoteIdentifier(role);
-  await db.query(`revoke select on ${viewList()} from ${quoted}`);
-  await db.query(`revoke usage on schema ${SCHEMA} from ${quoted}`);
-  try {
-    await db.query(`drop role ${quoted}`);
-  } catch (error) {
-    if (errorCode(error) !== SQLSTATE.DEPENDENT_OBJECTS_STILL_EXIST) throw error;
-    throw new AppError(
-      'READER_IN_USE',
-      `the role ${role} owns something, or has rights that Sluice did not grant: remove them as a superuser with \`drop owned by ${role}\`, and repeat`,
-      { cause: error },
-    );
-  }
-  return true;
-}
-
-const viewList = () => ANALYTICS_VIEWS.map((view) => `${SCHEMA}.${view}`).join(', ');
+/** The views that readers may read, as a list in SQL. */
+export const viewList = () => ANALYTICS_VIEWS.map((view) => `${SCHEMA}.${view}`).join(', ');
 
 /** Throws AppError `READERS_DENIED` unless the session's role may create and delete readers. */
-async function requireRights(db: Queryable): Promise<void> {
+export async function requireRights(db: Queryable): Promise<void> {
   const { rows } = await db.query<{
     me: string;
     ownsViews: boolean;

@@ -377,6 +377,10 @@ describe('a reader of one tenant', () => {
   });
 });
 
+/** What a reader can create although its sessions are read-only by default. */
+const CREATE_OBJECTS =
+  "begin read write; create temp table mine (a int); select lo_from_bytea(0, 'x'); commit";
+
 describe('the command readers', () => {
   it('lists readers, and deletes them with their rights', async () => {
     const { role, client, address } = await createReader('--tenant other');
@@ -390,8 +394,9 @@ describe('the command readers', () => {
       createdAt: expect.stringMatching(/Z$/),
     });
     expect((await sluice('readers list')).stdout).toMatch(new RegExp(`${everyone.role} .*all tenants`));
+    await client.query(CREATE_OBJECTS);
     expect((await sluice(`readers delete ${role}`)).stdout).toBe(
-      `${role} is deleted. Its open sessions cannot read any more.\n`,
+      `${role} is deleted, with what it owned in this database. Its sessions have ended.\n`,
     );
     await expect(client.query('select 1 from messages')).rejects.toThrow();
     await expect(connect(address)).rejects.toMatchObject({ code: expect.stringMatching(/^28/) });
@@ -399,6 +404,37 @@ describe('the command readers', () => {
       code: 1,
       stderr: `sluice: there is no reader ${role}: see \`./sluice readers list\`\n`,
     });
+  });
+
+  it('ends the access of a reader that owns something in another database, also when its tenant is deleted', async () => {
+    await sluice('tenants create gone');
+    for (const command of ['readers delete', 'tenants delete']) {
+      const { role, client, address } = await createReader('--tenant gone');
+      const elsewhere = new URL(address);
+      elsewhere.pathname = '/postgres';
+      await (await connect(elsewhere.href)).query(CREATE_OBJECTS);
+      const deleted = await sluice(
+        command === 'readers delete' ? `readers delete ${role}` : 'tenants delete gone --confirm gone',
+      );
+      expect(deleted).toMatchObject({
+        code: command === 'readers delete' ? 1 : 0,
+        stderr: expect.stringMatching(
+          new RegExp(
+            `^sluice: ${role} can neither log in nor read any more, .*1 object in database postgres`,
+          ),
+        ),
+      });
+      await expect(client.query('select 1 from messages')).rejects.toThrow();
+      await expect(connect(address)).rejects.toMatchObject({ code: expect.stringMatching(/^28/) });
+      const states = (await json('readers list')).filter((reader: { role: string }) => reader.role === role);
+      expect(states).toMatchObject(command === 'readers delete' ? [{ state: 'no login' }] : []);
+      elsewhere.username = new URL(url).username;
+      elsewhere.password = new URL(url).password;
+      await (await connect(elsewhere.href)).query(`drop owned by ${role}`);
+      if (command === 'readers delete') expect(await json(`readers delete ${role}`)).toEqual({ role });
+      else await pool.query(`drop role ${role}`);
+    }
+    expect(await json('tenants list')).not.toContainEqual(expect.objectContaining({ name: 'gone' }));
   });
 
   it('deletes a reader whose role the server does not have, as after a restore', async () => {

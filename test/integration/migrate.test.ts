@@ -195,9 +195,12 @@ describe('a role without rights on the database', () => {
       logger,
     });
     const { rows } = await reader.query('select tenant_id from tenants');
-    await reader.end();
     expect(rows).toEqual([{ tenant_id: tenantId }]);
+    await reader.query(
+      "begin read write; create temp table mine (a int); select lo_from_bytea(0, 'x'); commit",
+    );
     expect(await sluice(`readers delete reader_of_${role}`)).toMatchObject({ code: 0 });
+    await reader.end();
   });
 
   test('is told to move the list of migrations that an earlier release stored in public', async () => {
