@@ -1,6 +1,8 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import { AppError } from '../../shared/errors.ts';
 import { erasedIdHash } from '../../shared/postgres/erased-ids.ts';
 import { RECORDS_KEPT_MS_MAX } from '../../shared/postgres/log-topics.ts';
+import { listTenants } from '../../shared/postgres/tenants.ts';
 import type { CommandContext } from '../context.ts';
 import { erase } from '../erase/erase.ts';
 import { findErased, repeatErasures } from '../erase/repeat.ts';
@@ -138,16 +140,18 @@ function addList(commands: Command, context: CommandContext): void {
   commands
     .command('list')
     .description('list erasures, newest first; an erased id is shown as its SHA-256')
-    .option('--tenant <name>', 'only this tenant (default: all)')
+    .option('--tenant <name>', 'only this tenant, or a deleted tenant by its id (default: all)')
     .option('--limit <n>', 'maximum number of erasures', wholeNumber(1, 10_000), 100)
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample: ./sluice erase list --tenant acme')
     .action(async (options: ListOptions) => {
       const erasures = await context.withPool(async (pool) => {
-        const tenants = await tenantsToSearch(pool, options.tenant);
+        const tenants = await listTenants(pool, options.tenant);
         const names = new Map(tenants.map(({ tenantId, name }) => [tenantId, name]));
-        const tenantId = options.tenant === undefined ? undefined : tenants[0]!.tenantId;
+        // A deleted tenant has no name.
+        const tenantId = options.tenant === undefined ? undefined : (tenants[0]?.tenantId ?? options.tenant);
         const found = await listErasures(pool, { tenantId, limit: options.limit });
+        if (tenantId !== undefined && tenants.length + found.length === 0) throw unknownTenant(tenantId);
         return found.map((erasure) => describe(erasure, names.get(erasure.tenantId) ?? null));
       });
       if (options.json) return context.printJson(erasures);
@@ -165,6 +169,13 @@ function addList(commands: Command, context: CommandContext): void {
         ]),
       );
     });
+}
+
+function unknownTenant(tenant: string): AppError {
+  return new AppError(
+    'TENANT_UNKNOWN',
+    `there is no tenant named ${tenant}, and no erasure of a deleted tenant with this id: see the ids in \`./sluice erase list\``,
+  );
 }
 
 /** Returns an erasure as `--json` prints it; a deleted tenant has no name. */

@@ -753,6 +753,9 @@ it.concurrent('a deleted tenant leaves only the audit, also if it was interrupte
     dump.filter(({ bytes }) => bytes.includes(other)).map(({ bytes }) => String(bytes));
   expect(rowsOf(after)).toEqual(rowsOf(before));
   expect((await runSluice('readers list --json', env)).stdout).not.toContain('erase_test_reader');
-  expect((await runSluice('erase list', env)).stdout).toContain('erasure of tenant');
+  expect((await runSluice(`erase list --tenant ${tenantId}`, env)).stdout).toContain('erasure of tenant');
+  expect((await runSluice('erase list --tenant nobody', env)).stderr).toContain(
+    'no tenant named nobody, and',
+  );
   expect(await runSluice(`tenants delete ${other} --confirm ${tenantId}`, env)).toMatchObject({ code: 2 });
 });
