@@ -43,9 +43,7 @@ interface ExportOptions {
 
 export function addExportCommand(program: Command, context: CommandContext): void {
   const group = program.command('export').description('write all stored records of a kind to a file');
-  group.on('command:*', ([name]: readonly [string, ...string[]]) => {
-    group.error(`error: ${unknownKind(name)}`, { exitCode: 2 });
-  });
+  group.configureOutput({ outputError: (text, write) => write(withHistory(text)) });
   for (const name of EXPORT_NAMES) {
     group
       .command(name)
@@ -212,17 +210,12 @@ function interruption(context: CommandContext, output: string | null): AbortSign
   return controller.signal;
 }
 
-/** The exports that have the records of kinds with other names. */
-const HISTORIES: Readonly<Record<string, ExportName>> = {
-  agents: 'agent-history',
-  conversations: 'conversation-history',
-};
-
-function unknownKind(name: string): string {
-  const history = Object.hasOwn(HISTORIES, name) ? HISTORIES[name] : undefined;
-  return history === undefined
-    ? `there is no export ${name}: choose ${EXPORT_NAMES.join(', ')}`
-    : `there is no export ${name}: ${history} has all their records`;
+/** Adds the export that has the records of agents or conversations to the error of an unknown command. */
+function withHistory(error: string): string {
+  return error.replace(
+    /(unknown command '(agent|conversation)s')\n.*/s,
+    '$1: their records are in the export $2-history\n',
+  );
 }
 
 function usageProblem(options: ExportOptions, format: ExportFormat): string | undefined {
