@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { AppError } from '../../shared/errors.ts';
 import { erasedIdHash } from '../../shared/postgres/erased-ids.ts';
 import { RECORDS_KEPT_MS_MAX } from '../../shared/postgres/log-topics.ts';
+import type { Pool } from '../../shared/postgres/pool.ts';
 import { listTenants } from '../../shared/postgres/tenants.ts';
 import type { CommandContext } from '../context.ts';
 import { erase } from '../erase/erase.ts';
@@ -10,7 +11,7 @@ import { type ErasedIds, type ErasureScope, NO_IDS, type Removed, unionOf } from
 import { JSON_OPTION, wholeNumber } from '../options.ts';
 import { timeOf } from '../printable.ts';
 import { listErasedIds } from '../sql/erase-repeat.ts';
-import { findConversationsOfCustomers, findExternalIds } from '../sql/erase-scope.ts';
+import { findConversationsOfCustomers, findExternalIds, isConversation } from '../sql/erase-scope.ts';
 import { type Erasure, type ErasureSubject, findUnfinished, listErasures } from '../sql/erasures.ts';
 import { requireTenant, tenantsToSearch } from '../tenant-lookup.ts';
 
@@ -80,6 +81,7 @@ async function run(
   const done = await context.withPool(async (pool) => {
     const { tenantId } = await requireTenant(pool, options.tenant);
     const unfinished = await findUnfinished(pool, tenantId, subject, id);
+    if (subject === 'conversation' && !unfinished) await requireExternalId(pool, tenantId, id);
     let ids: ErasedIds = unionOf({ ...NO_IDS, [IDS[subject]]: [id] }, unfinished?.ids ?? NO_IDS);
     if (options.conversations) {
       const conversationIds = await findConversationsOfCustomers(pool, tenantId, [id]);
@@ -118,6 +120,24 @@ async function run(
   );
 }
 
+/**
+ * Throws if the id is no external id, but the service's id of a conversation: only its messages would be
+ * erased.
+ */
+async function requireExternalId(pool: Pool, tenantId: string, id: string): Promise<void> {
+  if (await isConversation(pool, tenantId, id)) return;
+  const others = (await findExternalIds(pool, tenantId, [id])).filter((other) => other !== id);
+  if (others.length === 0) return;
+  const names = others.slice(0, NAMES_MAX).map((other) => JSON.stringify(other));
+  throw new AppError(
+    'NOT_AN_EXTERNAL_ID',
+    `"${id}" is the conversationId of ${names.join(' and ')}${others.length > NAMES_MAX ? ' and others' : ''}: ` +
+      'erase the conversation by its externalConversationId',
+  );
+}
+
+const NAMES_MAX = 3;
+
 /** The author in the audit's column. */
 const BY_COMMAND = 'cli';
 
@@ -126,7 +146,7 @@ function printRemoved(context: CommandContext, { deleted, blanked }: Removed): v
     ...Object.entries(deleted).map(([table, count]) => [table, String(count), 'deleted']),
     ...Object.entries(blanked).map(([table, count]) => [table, String(count), 'kept without ids and texts']),
   ];
-  if (rows.length === 0) context.print('Nothing was stored.');
+  if (rows.length === 0) context.print('Nothing was stored with this id: check its spelling.');
   else context.printTable(['table', 'rows', 'what became of them'], rows);
 }
 

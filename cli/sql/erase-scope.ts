@@ -32,6 +32,17 @@ export async function findExternalIds(
   return rows.map(({ id }) => id);
 }
 
+/** Resolves with whether a conversation with this external id is stored. */
+export async function isConversation(db: Queryable, tenantId: string, externalId: string): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `select from conversations where tenant_id = $1 and external_conversation_id = $2
+      union all
+     select from conversation_states where tenant_id = $1 and external_conversation_id = $2`,
+    [tenantId, externalId],
+  );
+  return rowCount !== 0;
+}
+
 const PAIRS = [
   'automation_events',
   'automation_event_bases',

@@ -685,6 +685,12 @@ it.concurrent('sluice erase says what it removed and until when the log has it',
     expect([code, stderr]).toEqual([0, '']);
     return stdout;
   };
+  expect(await runSluice(`erase conversation ${CONVERSATION} --tenant ${world.tenantId}`, env)).toMatchObject(
+    {
+      code: 1,
+      stderr: expect.stringContaining(`"${CONVERSATION}" is the conversationId of "${CHAT}"`),
+    },
+  );
   const erased = JSON.parse(
     await sluice(`erase customer ${CUSTOMER} --tenant ${world.tenantId} --conversations --json`),
   );
@@ -696,7 +702,7 @@ it.concurrent('sluice erase says what it removed and until when the log has it',
   expect(Date.parse(erased.logHoldsUntil) - Date.parse(erased.erasedAt)).toBe(7.5 * 24 * HOUR_MS);
   expect(await findIn(world, CUSTOMER, CHAT, CONVERSATION)).toEqual([]);
   expect(await sluice(`erase customer ${CUSTOMER} --tenant ${world.tenantId}`)).toContain(
-    'Nothing was stored.',
+    'Nothing was stored with this id',
   );
   const list = await sluice(`erase list --tenant ${world.tenantId}`);
   expect(list).toContain(erasedIdHash(world.tenantId, 'customer', CUSTOMER));
