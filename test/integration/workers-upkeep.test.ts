@@ -34,10 +34,13 @@ describe('maintenance', () => {
       'message_sent_p20260209',
     ]);
     const { rows } = await pool.query(
-      `select c.relname, pg_get_expr(c.relpartbound, c.oid) as bound, (select count(*)::int from pg_index where indrelid = c.oid) as indexes
+      `select c.relname, pg_get_expr(c.relpartbound, c.oid) as bound,
+              (select count(*) from pg_index where indrelid = c.oid) as indexes,
+              (select count(*) from pg_index where indrelid = inhparent) as "indexesOfTable"
        from pg_inherits join pg_class c on c.oid = inhrelid where inhparent = 'message_sent'::regclass order by 1`,
     );
-    expect(rows[0]).toMatchObject({ relname: 'message_sent_p20260126', indexes: 1 });
+    expect(rows[0].relname).toBe('message_sent_p20260126');
+    expect(rows[0].indexes).toBe(rows[0].indexesOfTable);
     expect(rows[0].bound).toMatch(/2026-01-26.*2026-02-02/);
   });
 
