@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import { dayOf } from '../../shared/postgres/times.ts';
 import {
   DATA_QUALITY_INTERVALS,
   type DataQualityReport,
@@ -76,10 +77,9 @@ const DAYS = 7;
 
 /** Returns the range; its default is the last days, today included. */
 function rangeOf(nowMs: number, { from, to }: DataQualityOptions) {
-  const dayAt = (ms: number) => new Date(ms).toISOString().slice(0, 10);
-  const end = to ?? dayAt(nowMs + DAY_MS);
+  const end = to ?? dayOf(nowMs + DAY_MS);
   const endMs = Date.parse(end);
-  return { from: from ?? (Number.isNaN(endMs) ? end : dayAt(endMs - DAYS * DAY_MS)), to: end };
+  return { from: from ?? (Number.isNaN(endMs) ? end : dayOf(endMs - DAYS * DAY_MS)), to: end };
 }
 
 /** The name in the row that counts records with at least one of the names below. */

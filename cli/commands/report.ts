@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { AppError } from '../../shared/errors.ts';
 import { QUARTER_HOUR_MS } from '../../shared/message-sent/counts.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
+import { dayOf } from '../../shared/postgres/times.ts';
 import { AUTOMATION_GROUPS, reportAutomation } from '../../shared/reports/automation-report.ts';
 import { MESSAGE_GROUPS, reportMessageSent } from '../../shared/reports/message-sent-report.ts';
 import type { Report, ReportResult } from '../../shared/reports/report.ts';
@@ -145,12 +146,10 @@ function rangeOf(context: CommandContext, { from, to, timezone }: ReportOptions)
   const today = Date.parse(
     localDate(zone, Math.floor(context.clock.nowMs() / QUARTER_HOUR_MS) * QUARTER_HOUR_MS),
   );
-  const dateAfter = (days: number) => new Date(today + days * DAY_MS).toISOString().slice(0, 10);
+  const dateAfter = (days: number) => dayOf(today + days * DAY_MS);
   if (to !== undefined) {
     const end = Date.parse(to);
-    return Number.isNaN(end)
-      ? { from: to, to }
-      : { from: new Date(end - DAYS * DAY_MS).toISOString().slice(0, 10), to };
+    return Number.isNaN(end) ? { from: to, to } : { from: dayOf(end - DAYS * DAY_MS), to };
   }
   return { from: from ?? dateAfter(1 - DAYS), to: dateAfter(1) };
 }

@@ -8,7 +8,7 @@ import {
 import { AppError } from '../../shared/errors.ts';
 import { type ExpiredWeek, findExpiredWeeks } from '../../shared/postgres/retention/expired-weeks.ts';
 import { type RetentionReport, runRetention } from '../../shared/postgres/retention/run-retention.ts';
-import { earlierNow } from '../../shared/postgres/times.ts';
+import { dayOf, earlierNow } from '../../shared/postgres/times.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';
 
@@ -75,7 +75,7 @@ function describeWeek({
   bytes,
   reason,
 }: ExpiredWeek & { readonly reason?: string }) {
-  const week = new Date(fromMs).toISOString().slice(0, 10);
+  const week = dayOf(fromMs);
   const kept = reason === undefined ? undefined : `kept: ${reason}`;
   return { table, week, partition, bytes, dropped: reason === undefined, reason: kept };
 }

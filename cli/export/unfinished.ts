@@ -1,7 +1,8 @@
-import { rm, stat } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { z } from 'zod';
-import { AppError, errorCode } from '../../shared/errors.ts';
+import { AppError } from '../../shared/errors.ts';
+import { exists } from '../data-dir/exists.ts';
 import { PRIVATE, replaceFile } from '../data-dir/replace-file.ts';
 import { readJson, STATE_SUFFIX } from './state-file.ts';
 
@@ -49,14 +50,4 @@ export async function markUnfinished(
 
 export async function markFinished(cursorFile: string): Promise<void> {
   await rm(pathOf(cursorFile), { force: true });
-}
-
-async function exists(path: string): Promise<boolean> {
-  try {
-    await stat(path);
-    return true;
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return false;
-    throw error;
-  }
 }

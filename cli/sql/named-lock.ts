@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { tryAdvisoryLock } from '../../shared/postgres/advisory-lock.ts';
 import { inTransaction, type Pool } from '../../shared/postgres/pool.ts';
 
 /** Milliseconds between two statements of the transaction that holds a lock. */
@@ -21,11 +22,7 @@ export async function whileLocked<T>(
   const hold = inTransaction(
     pool,
     async (db) => {
-      const { rows } = await db.query<{ locked: boolean }>(
-        'select pg_try_advisory_xact_lock($1::bigint) as locked',
-        [String(key)],
-      );
-      if (!rows[0]!.locked) return;
+      if (!(await tryAdvisoryLock(db, key))) return;
       const renewal = setInterval(() => void db.query('select').catch(() => undefined), RENEW_MS);
       try {
         done.push({ result: await work() });

@@ -17,6 +17,7 @@ import {
 } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { exists } from '../../cli/data-dir/exists.ts';
 import { PRIVATE } from '../../cli/data-dir/replace-file.ts';
 import { AppError, errorCode, errorMessage } from '../../shared/errors.ts';
 import { type PostgresBinaries, serverProcess } from './binaries.ts';
@@ -236,14 +237,4 @@ function initdbReason(error: unknown): string {
   const stderr = (error as { stderr?: unknown }).stderr;
   const text = typeof stderr === 'string' && stderr.trim() !== '' ? stderr : errorMessage(error);
   return text.trim().split('\n').slice(0, 5).join(' ');
-}
-
-async function exists(path: string): Promise<boolean> {
-  try {
-    await stat(path);
-    return true;
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return false;
-    throw error;
-  }
 }

@@ -1,6 +1,6 @@
 import { type Dimension, groupsOf } from './message-dimensions.ts';
-import { isoTime } from './message-sent-counts.ts';
 import type { Queryable } from './pool.ts';
+import { isoTime } from './times.ts';
 
 /** The counts of automation events, by the type that they count. */
 export const AUTOMATION_COUNTS = {

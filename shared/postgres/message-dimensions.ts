@@ -1,9 +1,9 @@
 import { addCounts, COUNT_COLUMNS, type Counts } from '../message-sent/counts.ts';
 import { decodeConversations } from '../message-sent/delta.ts';
 import { type Column, unnestRows } from './bulk-rows.ts';
-import { type CountRange, intervalIndexOf, isoTime } from './message-sent-counts.ts';
+import { type CountRange, intervalIndexOf } from './message-sent-counts.ts';
 import type { Queryable } from './pool.ts';
-import { epochMs } from './times.ts';
+import { epochMs, isoTime } from './times.ts';
 
 /** The metadata of conversations by which messages are grouped, and their columns. */
 export const DIMENSIONS = {

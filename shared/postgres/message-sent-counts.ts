@@ -3,6 +3,7 @@ import { ALL_TYPES, addCounts, COUNT_COLUMNS, type Counts } from '../message-sen
 import { decodeHistogram, decodeRollups, TIMES, type TimeName } from '../message-sent/delta.ts';
 import type { Histogram } from '../message-sent/histogram.ts';
 import type { Queryable } from './pool.ts';
+import { isoTime } from './times.ts';
 
 /** What to sum, and over which messages of a tenant. */
 export interface CountRange {
@@ -96,10 +97,6 @@ function startsOf(blocks: readonly BlockRange[], minutes: number): string[] {
     for (let startMs = fromMs; startMs < toMs; startMs += minutes * 60_000) starts.push(isoTime(startMs));
   }
   return starts;
-}
-
-export function isoTime(timeMs: number): string {
-  return new Date(timeMs).toISOString();
 }
 
 /** Returns the number of the interval that contains a time; -1 if none does. */

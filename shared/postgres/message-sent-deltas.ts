@@ -1,3 +1,4 @@
+import { tryAdvisoryLock } from './advisory-lock.ts';
 import { type Column, insertRows } from './bulk-rows.ts';
 import { withoutAnswer } from './pipelining.ts';
 import type { Queryable } from './pool.ts';
@@ -38,11 +39,8 @@ export async function insertDeltas(db: Queryable, deltas: readonly MessageSentDe
 const COMPACTION_LOCK = 7_305_411_903;
 
 /** Locks the compaction until the transaction ends. Resolves with false if another one holds it. */
-export async function lockCompaction(db: Queryable): Promise<boolean> {
-  const { rows } = await db.query<{ locked: boolean }>('select pg_try_advisory_xact_lock($1) as locked', [
-    COMPACTION_LOCK,
-  ]);
-  return rows[0]!.locked;
+export function lockCompaction(db: Queryable): Promise<boolean> {
+  return tryAdvisoryLock(db, COMPACTION_LOCK);
 }
 
 /** Locks the compaction until the transaction ends, after the one in progress. */

@@ -6,6 +6,7 @@ import { systemClock } from '../clock.ts';
 import { AppError, errorMessage } from '../errors.ts';
 import type { Logger } from '../logging.ts';
 import { packageRoot } from '../package-root.ts';
+import { tryAdvisoryLock } from './advisory-lock.ts';
 import { createPool, inTransaction, type Pool, type Queryable } from './pool.ts';
 import { DATABASE_UNSUITABLE, readServerFacts, requireServer, requireWritable } from './server-facts.ts';
 import { SQLSTATE, sqlStateOf } from './sqlstate.ts';
@@ -187,11 +188,8 @@ function explainError(error: unknown): never {
 }
 
 /** Takes the lock for the caller's transaction, which also works through a pooler. */
-async function tryLock(client: Queryable): Promise<boolean> {
-  const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_xact_lock($1) as taken', [
-    LOCK,
-  ]);
-  return rows[0]!.taken;
+function tryLock(client: Queryable): Promise<boolean> {
+  return tryAdvisoryLock(client, LOCK);
 }
 
 /** Returns the error that names the session with the lock. */

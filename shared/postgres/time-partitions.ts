@@ -1,4 +1,5 @@
 import { inTransaction, type Pool, type Queryable } from './pool.ts';
+import { isoTime } from './times.ts';
 
 const DAY_MS = 86_400_000;
 const WEEK_MS = 7 * DAY_MS;
@@ -88,10 +89,6 @@ export function weekOfPartition(name: string): Week | undefined {
 
 function weekStartMs(timeMs: number): number {
   return Math.floor((timeMs - FIRST_MONDAY_MS) / WEEK_MS) * WEEK_MS + FIRST_MONDAY_MS;
-}
-
-function isoTime(timeMs: number): string {
-  return new Date(timeMs).toISOString();
 }
 
 async function missingPartitions(

@@ -16,6 +16,11 @@ export function toDate(timeMs: number | null | undefined): Date | null {
   return timeMs === null || timeMs === undefined ? null : new Date(timeMs);
 }
 
+/** Returns a time as text that Postgres reads as a timestamptz, such as `2026-01-31T08:30:00.000Z`. */
+export function isoTime(timeMs: number): string {
+  return new Date(timeMs).toISOString();
+}
+
 /** Returns the UTC day of a time, as a parameter for a date: `2026-01-31`. */
 export function dayOf(timeMs: number): string {
   return new Date(timeMs).toISOString().slice(0, 10);

@@ -1,6 +1,6 @@
 import type { Kind } from '../contracts/kinds.ts';
-import { isoTime } from './message-sent-counts.ts';
 import type { Queryable } from './pool.ts';
+import { isoTime } from './times.ts';
 
 /** Numbers of accepted records that are not stored, because they are open dead letters. */
 export interface UnstoredRecords {

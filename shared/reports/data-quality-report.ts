@@ -2,6 +2,7 @@ import type { ErrorDetail } from '../contracts/errors.ts';
 import type { QualityCount } from '../data-quality/counts.ts';
 import { readDataQuality } from '../postgres/data-quality.ts';
 import type { Queryable } from '../postgres/pool.ts';
+import { dayOf } from '../postgres/times.ts';
 
 /** The parameters of the report, as texts. */
 export const DATA_QUALITY_PARAMETERS = ['from', 'to', 'interval'] as const;
@@ -58,11 +59,7 @@ const TOO_LONG = `must be at most ${DAYS_MAX} days after from: choose shorter ra
 function isDay(text: string): boolean {
   if (!/^[1-9]\d{3}-\d{2}-\d{2}$/.test(text)) return false;
   const ms = Date.parse(text);
-  return !Number.isNaN(ms) && dayAt(ms) === text;
-}
-
-function dayAt(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 10);
+  return !Number.isNaN(ms) && dayOf(ms) === text;
 }
 
 /** A number of records with a member or field. */
@@ -121,16 +118,16 @@ export async function reportDataQuality(
   query: DataQualityQuery,
 ): Promise<DataQualityReport> {
   const { interval, from, to } = query;
-  const lastDay = dayAt(Date.parse(to) - DAY_MS);
+  const lastDay = dayOf(Date.parse(to) - DAY_MS);
   const counts = await readDataQuality(db, { tenantId, firstDay: from, lastDay });
   if (interval === 'total') return { ...query, intervals: [intervalOf(from, to, counts)] };
   const intervals: QualityInterval[] = [];
   for (let ms = Date.parse(from); ms < Date.parse(to); ms += DAY_MS) {
-    const day = dayAt(ms);
+    const day = dayOf(ms);
     intervals.push(
       intervalOf(
         day,
-        dayAt(ms + DAY_MS),
+        dayOf(ms + DAY_MS),
         counts.filter((count) => count.day === day),
       ),
     );

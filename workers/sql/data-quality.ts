@@ -1,4 +1,5 @@
 import type { QualityCount } from '../../shared/data-quality/counts.ts';
+import { tryAdvisoryLock } from '../../shared/postgres/advisory-lock.ts';
 import { insertRows } from '../../shared/postgres/bulk-rows.ts';
 import {
   DATA_QUALITY_DELTAS,
@@ -21,11 +22,8 @@ export async function insertQualityDeltas(
 const FOLDING_LOCK = 7_305_411_904;
 
 /** Locks the folding until the transaction ends. Resolves with false if another one holds it. */
-export async function lockFolding(db: Queryable): Promise<boolean> {
-  const { rows } = await db.query<{ locked: boolean }>('select pg_try_advisory_xact_lock($1) as locked', [
-    FOLDING_LOCK,
-  ]);
-  return rows[0]!.locked;
+export function lockFolding(db: Queryable): Promise<boolean> {
+  return tryAdvisoryLock(db, FOLDING_LOCK);
 }
 
 /** Resolves with tenants that have deltas, at most `rowsMax`. */

@@ -1,6 +1,7 @@
 import type { Clock } from '../../clock.ts';
 import type { RetentionDays } from '../../config/retention.ts';
 import { AppError } from '../../errors.ts';
+import { tryAdvisoryLock } from '../advisory-lock.ts';
 import { inTransaction, type Pool } from '../pool.ts';
 import { listTenants } from '../tenants.ts';
 import { earlierNow } from '../times.ts';
@@ -53,13 +54,7 @@ export async function runRetention(deps: RetentionDeps): Promise<RetentionReport
   // The lock belongs to a transaction of its own, because a week cannot be detached in one.
   return await inTransaction(
     pool,
-    async (holder) => {
-      const { rows } = await holder.query<{ locked: boolean }>(
-        'select pg_try_advisory_xact_lock($1) as locked',
-        [RETENTION_LOCK],
-      );
-      return rows[0]!.locked ? await run(deps) : undefined;
-    },
+    async (holder) => ((await tryAdvisoryLock(holder, RETENTION_LOCK)) ? await run(deps) : undefined),
     { idleTimeoutMs: RUN_TIMEOUT_MS },
   );
 }
