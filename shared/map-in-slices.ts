@@ -95,6 +95,14 @@ async function waitForRequests(before: number, workedMs: number): Promise<void> 
   }
 }
 
+/** Runs a generator to its end, without a pause. */
+export function runAtOnce<R>(work: Generator<undefined, R, undefined>): R {
+  for (;;) {
+    const step = work.next();
+    if (step.done) return step.value;
+  }
+}
+
 /** Returns `values.map(work)`, and yields to the event loop in between. */
 export function mapInSlices<T, R>(values: readonly T[], work: (value: T) => R): Promise<R[]> {
   return runInSlices(mapOneByOne(values, work), { isLarge: values.length >= LARGE_FROM });

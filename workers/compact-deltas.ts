@@ -1,26 +1,24 @@
 import { runInSlices } from '../shared/map-in-slices.ts';
-import { addCounts, COUNT_NAMES } from '../shared/message-sent/counts.ts';
+import { QUARTER_HOUR_MINUTES } from '../shared/message-sent/blocks.ts';
 import {
+  addConversation,
   addConversations,
+  addRollups,
   type ConversationSums,
-  decodeHistogram,
-  decodeRollups,
-  encodeHistogram,
-  type TypeSums,
+  encodeConversations,
 } from '../shared/message-sent/delta.ts';
-import { lockCompaction, type MessageSentDelta } from '../shared/postgres/message-sent-deltas.ts';
+import { lockCompaction } from '../shared/postgres/message-sent-deltas.ts';
 import { inTransaction, type Pool } from '../shared/postgres/pool.ts';
 import { classifyFault } from './consume/faults.ts';
+import { addConversationIdPairs, type ConversationIdPair } from './sql/conversation-id-pairs.ts';
 import {
-  addToBlocks,
-  type BlockSums,
-  blockKey,
+  type Block,
   blocksOf,
-  type EarlierRollup,
-  readHistograms,
+  readBlocks,
+  takeEarlierConversations,
   takeEarlierRollups,
+  writeBlocks,
 } from './sql/message-sent-blocks.ts';
-import { addToConversations } from './sql/message-sent-conversations.ts';
 import { type DeltaGroup, listDeltaGroups, takeDeltas } from './sql/message-sent-deltas.ts';
 
 /** The steps of the transaction that compacts deltas, in order; tests stop at each step. */
@@ -28,7 +26,7 @@ export const COMPACTION_STEPS = [
   'locked',
   'deltas-deleted',
   'blocks-written',
-  'conversations-written',
+  'pairs-written',
   'committed',
 ] as const;
 
@@ -41,8 +39,8 @@ export interface CompactionDeps {
 }
 
 /**
- * Limits of one transaction: 1 MiB is some 20,000 conversations, which take a third of a second. More
- * deltas at a time cost less, because a conversation's row is then written once for several of them.
+ * Limits of one transaction: 1 MiB is some 20,000 messages. More deltas at a time cost less, because
+ * a block is then written once for all of them.
  */
 const TAKEN_MAX = { rowsMax: 1000, bytesMax: 1024 * 1024 };
 /** Tenants and quarter-hours of one run, at most. The others wait for the next run. */
@@ -51,8 +49,7 @@ const IDLE_IN_TRANSACTION_MS = 3_000;
 const STATEMENT_TIMEOUT_MS = 10_000;
 
 /**
- * Adds the deltas of MessageSent to the blocks of time and the sums of conversations, and deletes them, in
- * short transactions. A reader sees each delta once, in either form. Any number of processes may do
+ * Adds the deltas of MessageSent to the blocks of time, and deletes them, in short transactions. A reader sees each delta once, in either form. Any number of processes may do
  * it concurrently; one at a time compacts. Rejects with the first error, after the other groups if
  * only the values of one group are refused.
  */
@@ -82,20 +79,25 @@ async function compactGroup({ pool, onStep }: CompactionDeps, group: DeltaGroup)
   const compacted = await inTransaction(
     pool,
     async (db) => {
-      // Two transactions could overwrite each other's histograms, which are read and written back.
+      // Two transactions could overwrite each other's blocks, which are read and written back.
       if (!(await lockCompaction(db))) return 0;
       await onStep?.('locked');
       const deltas = await takeDeltas(db, group, TAKEN_MAX);
       await onStep?.('deltas-deleted');
+      const rollups = deltas.map((delta) => delta.rollups);
       const earlier = await takeEarlierRollups(db, group);
-      if (deltas.length + earlier.length > 0) {
-        const before = await readHistograms(db, group);
-        const sums = await runInSlices(sumTypes(deltas, earlier));
-        await addToBlocks(db, group.tenantId, await runInSlices(toBlocks(sums, group, before)));
+      if (earlier) rollups.push(earlier);
+      const conversations = await runInSlices(
+        sumConversations(deltas, await takeEarlierConversations(db, group)),
+      );
+      if (rollups.length + conversations.size > 0) {
+        const before = await readBlocks(db, group);
+        const blocks = await runInSlices(addToBlocks(group, before, rollups, conversations));
+        await writeBlocks(db, group.tenantId, blocks);
       }
       await onStep?.('blocks-written');
-      await addToConversations(db, group, await runInSlices(sumConversations(deltas)));
-      await onStep?.('conversations-written');
+      await addConversationIdPairs(db, pairsOf(group, conversations.values()));
+      await onStep?.('pairs-written');
       return Math.max(deltas.length, 1);
     },
     { idleTimeoutMs: IDLE_IN_TRANSACTION_MS, statementTimeoutMs: STATEMENT_TIMEOUT_MS },
@@ -104,59 +106,61 @@ async function compactGroup({ pool, onStep }: CompactionDeps, group: DeltaGroup)
   return compacted;
 }
 
-type Taken = Pick<MessageSentDelta, 'rollups' | 'conversations'>;
+type Conversations = Map<string, ConversationSums>;
 
-type Sums = TypeSums<Buffer[]>;
-
-/** Returns the sums by type, with the histograms that add up to those of the type. */
-function* sumTypes(
-  deltas: readonly Taken[],
-  earlier: readonly EarlierRollup[],
-): Generator<undefined, Map<string, Sums>, undefined> {
-  const types = new Map<string, Sums>();
-  const add = (type: string, { counts, times }: TypeSums<Buffer>) => {
-    let sums = types.get(type);
-    if (!sums) {
-      sums = { counts: COUNT_NAMES.map(() => 0), times: times.map(() => []) };
-      types.set(type, sums);
-    }
-    addCounts(sums.counts, counts);
-    for (const [i, time] of times.entries()) sums.times[i]!.push(time);
-  };
-  for (const { type, ...sums } of earlier) add(type, sums);
-  for (const { rollups } of deltas) {
-    decodeRollups(rollups, add);
-    yield;
-  }
-  return types;
-}
-
-/** Returns what to add to the blocks that contain a quarter-hour, with the histograms before added. */
-function* toBlocks(
-  types: ReadonlyMap<string, Sums>,
-  { quarterHourMs }: DeltaGroup,
-  before: ReadonlyMap<string, readonly Buffer[]>,
-): Generator<undefined, BlockSums[], undefined> {
-  const sums: BlockSums[] = [];
-  for (const [type, { counts, times }] of types) {
-    const added = times.map((histograms) => encodeHistogram(decodeHistogram(Buffer.concat(histograms))));
-    yield;
-    for (const block of blocksOf(quarterHourMs)) {
-      const histograms = before.get(blockKey({ ...block, type }));
-      const add = (time: Buffer, i: number) =>
-        histograms ? encodeHistogram(decodeHistogram(Buffer.concat([histograms[i]!, time]))) : time;
-      sums.push({ ...block, type, counts, times: added.map(add) });
-      yield;
-    }
-  }
+function* sumConversations(
+  deltas: readonly { readonly conversations: Buffer }[],
+  earlier: readonly ConversationSums[],
+): Generator<undefined, Conversations, undefined> {
+  const sums: Conversations = new Map();
+  for (const conversation of earlier) addConversation(sums, conversation);
+  for (const { conversations } of deltas) yield* addConversations(sums, conversations);
   return sums;
 }
 
-function* sumConversations(deltas: readonly Taken[]): Generator<undefined, ConversationSums[], undefined> {
-  const sums = new Map<string, ConversationSums>();
-  for (const { conversations } of deltas) {
-    addConversations(sums, conversations);
-    yield;
+/** Returns the blocks that contain a quarter-hour, with these rollups and conversations added. */
+function* addToBlocks(
+  { quarterHourMs }: DeltaGroup,
+  before: readonly Block[],
+  rollups: readonly Buffer[],
+  conversations: ReadonlyMap<string, ConversationSums>,
+): Generator<undefined, Block[], undefined> {
+  const added = yield* addRollups(rollups);
+  const blocks: Block[] = [];
+  for (const block of blocksOf(quarterHourMs)) {
+    const existing = before.find(({ minutes }) => minutes === block.minutes);
+    blocks.push({
+      ...block,
+      rollups: existing ? yield* addRollups([existing.rollups, added], { areSums: true }) : added,
+      conversations:
+        block.minutes === QUARTER_HOUR_MINUTES
+          ? yield* encodeSums(existing?.conversations, conversations)
+          : null,
+    });
   }
-  return [...sums.values()];
+  return blocks;
+}
+
+function* encodeSums(
+  existing: Buffer | null | undefined,
+  added: ReadonlyMap<string, ConversationSums>,
+): Generator<undefined, Buffer, undefined> {
+  // The sums are added to those that exist, because an object in the map is changed by addition.
+  const sums: Conversations = new Map();
+  if (existing) yield* addConversations(sums, existing);
+  for (const conversation of added.values()) addConversation(sums, conversation);
+  return yield* encodeConversations(sums.values());
+}
+
+/** Returns the pairs of ids of conversations whose messages have both. */
+function pairsOf(
+  { tenantId, quarterHourMs }: DeltaGroup,
+  conversations: Iterable<ConversationSums>,
+): ConversationIdPair[] {
+  const pairs: ConversationIdPair[] = [];
+  for (const { conversationId, externalConversationId } of conversations) {
+    if (conversationId === '' || externalConversationId === '') continue;
+    pairs.push({ tenantId, conversationId, externalConversationId, reportedAtMs: quarterHourMs });
+  }
+  return pairs;
 }

@@ -1,6 +1,13 @@
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { SQLSTATE, sqlStateOf } from '../../shared/postgres/sqlstate.ts';
-import { blankDeltas, blankSums, type DeltaPlace, deleteEarlierIds } from '../sql/erase-counts.ts';
+import {
+  blankBlocks,
+  blankDeltas,
+  blankSums,
+  blockTimes,
+  type DeltaPlace,
+  deletePairs,
+} from '../sql/erase-counts.ts';
 import {
   blankCredentialReads,
   deleteCredentialErasures,
@@ -207,7 +214,14 @@ class Removal {
         moved = await retried(() => blankSums(pool, this.#scope));
         this.#addBlanked('message_sent_conversations', moved);
       }
-      this.#add('earlier_conversation_ids', await retried(() => deleteEarlierIds(pool, this.#scope)));
+      // What is added to blocks is blank now, so no block gets the ids again.
+      const times = await blockTimes(pool, this.#scope.tenantId);
+      for (let fromMs = times?.firstMs ?? 0; times && fromMs <= times.lastMs; ) {
+        const { changed, nextMs } = await retried(() => blankBlocks(pool, this.#scope, fromMs));
+        this.#addBlanked('message_sent_blocks', changed);
+        fromMs = nextMs;
+      }
+      this.#add('conversation_id_pairs', await retried(() => deletePairs(pool, this.#scope)));
       return [];
     });
     await onStep?.('counts');

@@ -1,5 +1,6 @@
 import { sleep } from '../../shared/async.ts';
 import { AppError } from '../../shared/errors.ts';
+import { runAtOnce } from '../../shared/map-in-slices.ts';
 import { countMessages } from '../../shared/postgres/count-messages.ts';
 import { insertDeltas, lockCompaction } from '../../shared/postgres/message-sent-deltas.ts';
 import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
@@ -126,10 +127,7 @@ async function recount(db: Queryable, { onStep }: Rebuild, day: MessageDay): Pro
   let messages = 0;
   for await (const records of readMessages(db, day)) {
     messages += records.length;
-    const counting = countMessages(records);
-    let step = counting.next();
-    while (!step.done) step = counting.next();
-    await insertDeltas(db, step.value);
+    await insertDeltas(db, runAtOnce(countMessages(records)));
   }
   await addEarlierIds(db, day);
   await onStep?.('messages-counted');

@@ -1,11 +1,18 @@
+import { QUARTER_HOUR_MINUTES } from '../../shared/message-sent/blocks.ts';
 import { COUNT_COLUMNS } from '../../shared/message-sent/counts.ts';
 import { blankConversations } from '../../shared/message-sent/delta.ts';
 import { waitForCompaction } from '../../shared/postgres/message-sent-deltas.ts';
-import { inTransaction, type Pool } from '../../shared/postgres/pool.ts';
+import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
 import { epochMs } from '../../shared/postgres/times.ts';
 import type { ErasureScope } from '../erase/scope.ts';
 
 const DELTAS_MAX = 200;
+
+function isIn({ conversationIds, conversations }: Pick<ErasureScope, 'conversationIds' | 'conversations'>) {
+  const ids = new Set(conversationIds);
+  const externalIds = new Set(conversations);
+  return (id: string, externalId: string) => ids.has(id) || externalIds.has(externalId);
+}
 
 /** The position of a delta among those of a tenant. */
 export interface DeltaPlace {
@@ -24,8 +31,7 @@ export async function blankDeltas(
   { tenantId, conversationIds, conversations }: ErasureScope,
   after: DeltaPlace | undefined,
 ): Promise<{ readonly changed: number; readonly last: DeltaPlace | undefined }> {
-  const isErased = (id: string, externalId: string) =>
-    conversationIds.includes(id) || conversations.includes(externalId);
+  const isErased = isIn({ conversationIds, conversations });
   return await inTransaction(pool, async (db) => {
     // Compaction could otherwise write what was read before.
     await waitForCompaction(db);
@@ -58,9 +64,65 @@ export async function blankDeltas(
   });
 }
 
+const BLOCKS_MS = 7 * 86_400_000;
+
+/** Resolves with when a tenant's first and last blocks with conversations begin; undefined if it has none. */
+export async function blockTimes(
+  db: Queryable,
+  tenantId: string,
+): Promise<{ readonly firstMs: number; readonly lastMs: number } | undefined> {
+  const { rows } = await db.query<{ firstMs: number | null; lastMs: number }>(
+    `select min(${epochMs('starts_at')}) as "firstMs", max(${epochMs('starts_at')}) as "lastMs"
+       from message_sent_blocks where tenant_id = $1 and minutes = ${QUARTER_HOUR_MINUTES}`,
+    [tenantId],
+  );
+  const { firstMs, lastMs } = rows[0]!;
+  return firstMs === null ? undefined : { firstMs, lastMs };
+}
+
+/**
+ * Blanks the conversations of the blocks of a week. Resolves with the number of changed blocks, and
+ * where the next week begins.
+ */
+export async function blankBlocks(
+  pool: Pool,
+  { tenantId, conversationIds, conversations }: ErasureScope,
+  fromMs: number,
+): Promise<{ readonly changed: number; readonly nextMs: number }> {
+  const isErased = isIn({ conversationIds, conversations });
+  const nextMs = fromMs + BLOCKS_MS;
+  const changed = await inTransaction(pool, async (db) => {
+    // Compaction could otherwise write what was read before.
+    await waitForCompaction(db);
+    const { rows } = await db.query<{ startMs: number; conversations: Buffer }>(
+      `select ${epochMs('starts_at')} as "startMs", conversations
+         from message_sent_blocks
+        where tenant_id = $1 and minutes = ${QUARTER_HOUR_MINUTES} and starts_at >= $2 and starts_at < $3
+          and exists (select from unnest($4::text[]) as id where position(convert_to(id, 'UTF8') in conversations) > 0)`,
+      [tenantId, new Date(fromMs), new Date(nextMs), [...conversationIds, ...conversations]],
+    );
+    let blanked = 0;
+    for (const row of rows) {
+      const bytes = blankConversations(row.conversations, isErased);
+      if (!bytes) continue;
+      blanked += 1;
+      await db.query(
+        `update message_sent_blocks set conversations = $3
+          where tenant_id = $1 and minutes = ${QUARTER_HOUR_MINUTES} and starts_at = $2`,
+        [tenantId, new Date(row.startMs), bytes],
+      );
+    }
+    return blanked;
+  });
+  return { changed, nextMs };
+}
+
 const ROWS_MAX = 1000;
 
-/** Moves sums of conversations to those without an id, at most 1000, and resolves with their number. */
+/**
+ * Moves sums of conversations, which workers of an earlier release wrote, to those without an id, at
+ * most 1000, and resolves with their number.
+ */
 export async function blankSums(
   pool: Pool,
   { tenantId, conversationIds, conversations }: ErasureScope,
@@ -96,7 +158,7 @@ export async function blankSums(
 }
 
 /** Deletes pairs of ids that conversations had. Resolves with their number. */
-export async function deleteEarlierIds(
+export async function deletePairs(
   pool: Pool,
   { tenantId, conversationIds, conversations }: ErasureScope,
 ): Promise<number> {
@@ -104,7 +166,7 @@ export async function deleteEarlierIds(
     // A rebuild of counts could otherwise write what it read before.
     await waitForCompaction(db);
     const { rowCount } = await db.query(
-      `delete from earlier_conversation_ids
+      `delete from conversation_id_pairs
         where tenant_id = $1 and (conversation_id = any($2::text[]) or external_conversation_id = any($3::text[]))`,
       [tenantId, conversationIds, conversations],
     );

@@ -1,4 +1,6 @@
-import type { ErasedId, ErasedSubject } from '../../shared/postgres/erased-ids.ts';
+import { QUARTER_HOUR_MINUTES } from '../../shared/message-sent/blocks.ts';
+import { decodeConversations } from '../../shared/message-sent/delta.ts';
+import { type ErasedId, type ErasedSubject, erasedIdHash } from '../../shared/postgres/erased-ids.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { epochMs } from '../../shared/postgres/times.ts';
 
@@ -32,7 +34,7 @@ const PLACES: Readonly<Record<Exclude<ErasedSubject, 'tenant'>, readonly (readon
     ['automation_events', 'external_conversation_id'],
     ['message_sent', 'external_conversation_id'],
     ['message_sent_conversations', 'external_conversation_id'],
-    ['earlier_conversation_ids', 'external_conversation_id'],
+    ['conversation_id_pairs', 'external_conversation_id'],
     ['dead_letters', 'entity'],
   ],
   'conversation-id': [
@@ -40,7 +42,7 @@ const PLACES: Readonly<Record<Exclude<ErasedSubject, 'tenant'>, readonly (readon
     ['automation_events', 'conversation_id'],
     ['message_sent', 'conversation_id'],
     ['message_sent_conversations', 'conversation_id'],
-    ['earlier_conversation_ids', 'conversation_id'],
+    ['conversation_id_pairs', 'conversation_id'],
     ['dead_letters', 'entity'],
   ],
   customer: [
@@ -49,6 +51,32 @@ const PLACES: Readonly<Record<Exclude<ErasedSubject, 'tenant'>, readonly (readon
     ['conversation_bases', ATTRIBUTE_VALUES],
   ],
 };
+
+const BLOCKS = 500;
+
+/** Yields the ids of conversations in the counts of messages, which are in the bytes of blocks. */
+async function* readBlockIds(
+  db: Queryable,
+  tenantId: string,
+  subject: 'conversation' | 'conversation-id',
+): AsyncGenerator<Set<string>> {
+  for (let after = new Date(0); ; ) {
+    const { rows } = await db.query<{ starts_at: Date; conversations: Buffer }>(
+      `select starts_at, conversations from message_sent_blocks
+        where tenant_id = $1 and minutes = ${QUARTER_HOUR_MINUTES} and starts_at > $2 order by starts_at limit ${BLOCKS}`,
+      [tenantId, after],
+    );
+    const ids = new Set<string>();
+    for (const { conversations } of rows) {
+      for (const ofMessages of decodeConversations(conversations)) {
+        ids.add(ofMessages[subject === 'conversation' ? 'externalConversationId' : 'conversationId']);
+      }
+    }
+    yield ids;
+    if (rows.length < BLOCKS) return;
+    after = rows.at(-1)!.starts_at;
+  }
+}
 
 /** Resolves with the stored ids of a tenant that have one of these hashes. Reads all of the tenant's ids. */
 export async function findByHash(
@@ -66,6 +94,12 @@ export async function findByHash(
       [tenantId, subject, hashes],
     );
     for (const { id } of rows) found.add(id);
+  }
+  if (subject === 'conversation' || subject === 'conversation-id') {
+    const wanted = new Set(hashes);
+    for await (const ids of readBlockIds(db, tenantId, subject)) {
+      for (const id of ids) if (wanted.has(erasedIdHash(tenantId, subject, id))) found.add(id);
+    }
   }
   return [...found];
 }

@@ -47,7 +47,7 @@ const PAIRS = [
   'automation_events',
   'automation_event_bases',
   'conversation_states',
-  'earlier_conversation_ids',
+  'conversation_id_pairs',
   'message_sent',
   'message_sent_conversations',
 ];

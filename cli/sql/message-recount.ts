@@ -121,7 +121,7 @@ function encode(encoder: RowEncoder, row: StoredMessage): EncodedRow {
  */
 export async function addEarlierIds(db: Queryable, { tenantIds, startMs }: MessageDay): Promise<void> {
   await db.query(
-    `insert into earlier_conversation_ids (tenant_id, conversation_id, external_conversation_id, reported_at)
+    `insert into conversation_id_pairs (tenant_id, conversation_id, external_conversation_id, reported_at)
      select e.tenant_id, e.conversation_id, e.external_conversation_id, max(e.accepted_at)
        from automation_events e
        join conversation_states s

@@ -1,6 +1,9 @@
 /** Minutes of the blocks of which counts are kept: days and hours of UTC, and quarter-hours. */
 export const BLOCK_MINUTES = [1440, 60, 15] as const;
 
+/** Minutes of the blocks that also have the sums of conversations. */
+export const QUARTER_HOUR_MINUTES = 15;
+
 /** Consecutive blocks of one size. */
 export interface BlockRange {
   readonly minutes: number;

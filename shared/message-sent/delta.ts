@@ -1,17 +1,18 @@
+import { runAtOnce } from '../map-in-slices.ts';
 import { addCounts, COUNT_NAMES, type Counts } from './counts.ts';
 import { Histogram } from './histogram.ts';
 
 /**
- * The bytes of deltas, the counts of one batch. Numbers are varints: 7 bits per byte, the lowest
- * first, the eighth bit set in all bytes but the last. A text is its number of bytes in UTF-8, then
- * the bytes.
+ * The bytes of deltas, the counts of one batch, and of blocks, the sums of deltas. Numbers are
+ * varints: 7 bits per byte, the lowest first, the eighth bit set in all bytes but the last. A text is
+ * its number of bytes in UTF-8, then the bytes.
  *
  * - A histogram is a list of pairs, bucket and number of values. Histograms are added by joining
  *   their bytes: a bucket may be there more than once.
- * - The rollups of a batch are, for each type: type, counts, and for each time the number of bytes of
- *   its histogram, and the histogram.
- * - The conversations of a batch are, for each of its messages: conversationId,
- *   externalConversationId, counts.
+ * - The rollups are, for each type: type, counts, and for each time the number of bytes of its
+ *   histogram, and the histogram.
+ * - The conversations are a list of conversationId, externalConversationId and counts: of each
+ *   message of a batch, and of each pair of ids in a block.
  */
 
 /** The members with a histogram, in the order of their columns and bytes. */
@@ -32,7 +33,7 @@ export interface ConversationSums {
   readonly counts: Counts;
 }
 
-/** Encodes the rollups of a batch; the times are encoded histograms. */
+/** Encodes rollups; the times are encoded histograms. */
 export function encodeRollups(types: ReadonlyMap<string, TypeSums<Buffer>>): Buffer {
   const writer = new DeltaWriter();
   for (const [type, { counts, times }] of types) {
@@ -44,7 +45,7 @@ export function encodeRollups(types: ReadonlyMap<string, TypeSums<Buffer>>): Buf
   return writer.bytes();
 }
 
-/** Calls `add` for each type of a batch; the times are encoded histograms. */
+/** Calls `add` for each type of rollups; the times are encoded histograms. */
 export function decodeRollups(bytes: Buffer, add: (type: string, sums: TypeSums<Buffer>) => void): void {
   const reader = new Reader(bytes);
   while (!reader.isAtEnd()) {
@@ -53,44 +54,103 @@ export function decodeRollups(bytes: Buffer, add: (type: string, sums: TypeSums<
   }
 }
 
-/** Calls `add` for each message of a batch. */
-export function decodeConversations(bytes: Buffer, add: (message: ConversationSums) => void): void {
+/** Yields each conversation of a delta or block; one conversation of a delta may come several times. */
+export function* decodeConversations(bytes: Buffer): Generator<ConversationSums, undefined> {
   const reader = new Reader(bytes);
   while (!reader.isAtEnd()) {
     const conversationId = reader.text();
     const externalConversationId = reader.text();
-    add({ conversationId, externalConversationId, counts: reader.counts() });
+    yield { conversationId, externalConversationId, counts: reader.counts() };
   }
 }
 
-/** Adds the conversations of a batch to sums by {@link conversationKey}. */
-export function addConversations(sums: Map<string, ConversationSums>, bytes: Buffer): void {
-  decodeConversations(bytes, (message) => addConversation(sums, message));
+/** Conversations that are added or encoded between two pauses. */
+const CONVERSATIONS_PER_PAUSE = 64;
+
+/** Encodes conversations, pausing in between. */
+export function* encodeConversations(
+  conversations: Iterable<ConversationSums>,
+): Generator<undefined, Buffer, undefined> {
+  const writer = new DeltaWriter();
+  let encoded = 0;
+  for (const { conversationId, externalConversationId, counts } of conversations) {
+    for (const id of [conversationId, externalConversationId]) {
+      const text = Buffer.from(id);
+      writer.text(text, 0, text.length);
+    }
+    writer.counts(counts);
+    encoded += 1;
+    if (encoded % CONVERSATIONS_PER_PAUSE === 0) yield;
+  }
+  return writer.bytes();
 }
 
 /**
- * Returns the conversations of a batch without the ids of some; undefined if the batch has none of
- * these.
+ * Adds up rollups, pausing in between. Types are sorted in the result, and each bucket is in its
+ * histogram once. `areSums`: whether that is so in all parts.
+ */
+export function* addRollups(
+  parts: readonly Buffer[],
+  { areSums = false } = {},
+): Generator<undefined, Buffer, undefined> {
+  const types = new Map<string, TypeSums<Buffer[]>>();
+  const add = (type: string, { counts, times }: TypeSums<Buffer>) => {
+    const sums = types.get(type);
+    if (!sums) {
+      types.set(type, { counts, times: times.map((time) => [time]) });
+      return;
+    }
+    addCounts(sums.counts, counts);
+    for (const [i, time] of times.entries()) sums.times[i]!.push(time);
+  };
+  for (const part of parts) {
+    decodeRollups(part, add);
+    yield;
+  }
+  const sums = new Map<string, TypeSums<Buffer>>();
+  for (const type of [...types.keys()].sort()) {
+    const { counts, times } = types.get(type)!;
+    const add = (histograms: readonly Buffer[]) =>
+      areSums && histograms.length === 1
+        ? histograms[0]!
+        : encodeHistogram(decodeHistogram(Buffer.concat(histograms)));
+    sums.set(type, { counts, times: times.map(add) });
+    yield;
+  }
+  return encodeRollups(sums);
+}
+
+/** Adds conversations to sums by {@link conversationKey}, pausing in between. */
+export function* addConversations(
+  sums: Map<string, ConversationSums>,
+  bytes: Buffer,
+): Generator<undefined, void, undefined> {
+  let added = 0;
+  for (const conversation of decodeConversations(bytes)) {
+    addConversation(sums, conversation);
+    added += 1;
+    if (added % CONVERSATIONS_PER_PAUSE === 0) yield;
+  }
+}
+
+/**
+ * Returns conversations without the ids of some; undefined if there are none of these.
  */
 export function blankConversations(
   bytes: Buffer,
   isErased: (conversationId: string, externalConversationId: string) => boolean,
 ): Buffer | undefined {
   const sums = new Map<string, ConversationSums>();
-  addConversations(sums, bytes);
-  const writer = new DeltaWriter();
   let erased = 0;
-  for (const { conversationId, externalConversationId, counts } of sums.values()) {
-    const isBlank = isErased(conversationId, externalConversationId);
-    for (const id of isBlank ? ['', ''] : [conversationId, externalConversationId]) {
-      const text = Buffer.from(id);
-      writer.text(text, 0, text.length);
-    }
-    writer.counts(counts);
+  for (const conversation of decodeConversations(bytes)) {
+    const isBlank = isErased(conversation.conversationId, conversation.externalConversationId);
+    addConversation(sums, isBlank ? { ...conversation, ...NO_IDS } : conversation);
     erased += Number(isBlank);
   }
-  return erased > 0 ? writer.bytes() : undefined;
+  return erased > 0 ? runAtOnce(encodeConversations(sums.values())) : undefined;
 }
+
+const NO_IDS = { conversationId: '', externalConversationId: '' };
 
 /** Adds the counts of a conversation to sums by {@link conversationKey}, which may keep the object. */
 export function addConversation(sums: Map<string, ConversationSums>, added: ConversationSums): void {

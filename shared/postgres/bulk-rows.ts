@@ -1,4 +1,4 @@
-import { LARGE_FROM, runInSlices } from '../map-in-slices.ts';
+import { LARGE_FROM, runAtOnce, runInSlices } from '../map-in-slices.ts';
 import { arrayParameter, type ColumnType } from './array-parameter.ts';
 import { columnParameter, type EncodedRow } from './encoded-rows.ts';
 import type { Queryable } from './pool.ts';
@@ -69,11 +69,7 @@ export interface UnnestedRows {
  * sorted by their key, so that concurrent statements cannot deadlock.
  */
 export function unnestRows<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): UnnestedRows {
-  const steps = unnestColumnByColumn(columns, rows);
-  for (;;) {
-    const step = steps.next();
-    if (step.done) return step.value;
-  }
+  return runAtOnce(unnestColumnByColumn(columns, rows));
 }
 
 /** Computes {@link unnestRows}, and yields to the event loop in between. */

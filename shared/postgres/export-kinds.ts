@@ -114,12 +114,8 @@ const PAIRED_ID = `
       from (select s.external_conversation_id, s.updated_at as reported_at from conversation_states s
              where s.tenant_id = message_sent.tenant_id and s.conversation_id = message_sent.conversation_id
              union all
-            select e.external_conversation_id, e.reported_at from earlier_conversation_ids e
-             where e.tenant_id = message_sent.tenant_id and e.conversation_id = message_sent.conversation_id
-             union all
-            select m.external_conversation_id, m.quarter_hour from message_sent_conversations m
-             where m.tenant_id = message_sent.tenant_id and m.conversation_id = message_sent.conversation_id
-               and m.conversation_id <> '' and m.external_conversation_id <> '') as pair
+            select p.external_conversation_id, p.reported_at from conversation_id_pairs p
+             where p.tenant_id = message_sent.tenant_id and p.conversation_id = message_sent.conversation_id) as pair
      order by pair.reported_at desc, pair.external_conversation_id limit 1) end as paired_id`;
 
 /** The conversation of a message as it is now. */

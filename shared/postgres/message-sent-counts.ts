@@ -1,6 +1,13 @@
+import { runInSlices } from '../map-in-slices.ts';
 import { BLOCK_MINUTES, type BlockRange, coverWithBlocks } from '../message-sent/blocks.ts';
 import { ALL_TYPES, addCounts, COUNT_COLUMNS, type Counts } from '../message-sent/counts.ts';
-import { decodeHistogram, decodeRollups, TIMES, type TimeName } from '../message-sent/delta.ts';
+import {
+  decodeHistogram,
+  decodeRollups,
+  TIMES,
+  type TimeName,
+  type TypeSums,
+} from '../message-sent/delta.ts';
 import type { Histogram } from '../message-sent/histogram.ts';
 import type { Queryable } from './pool.ts';
 import { isoTime } from './times.ts';
@@ -27,13 +34,13 @@ export interface TypeCounts {
 
 interface Row {
   readonly intervalIndex: number;
-  /** Null for a delta, which has all types. */
-  readonly type: string | null;
+  /** The rollups of a block or delta; null for counts of an earlier release. */
+  readonly rollups: Buffer | null;
+  readonly type: string;
   readonly counts: readonly string[];
   readonly timeToAction: Buffer;
   readonly craftingTime: Buffer;
   readonly dwellTime: Buffer;
-  readonly delta: Buffer;
 }
 
 interface Sums {
@@ -42,10 +49,6 @@ interface Sums {
   readonly counts: Counts;
   readonly times: Buffer[][];
 }
-
-const SUMS = `array[${COUNT_COLUMNS.map((name) => `sum(${name})`).join(', ')}]::text[] as counts,
-  string_agg(time_to_action, '') as "timeToAction", string_agg(crafting_time, '') as "craftingTime",
-  string_agg(dwell_time, '') as "dwellTime"`;
 
 /**
  * Resolves with the counts of MessageSent by augmentation type, in no order. Intervals without
@@ -56,35 +59,32 @@ export async function readTypeCounts(db: Queryable, range: CountRange): Promise<
   const { tenantId, bounds, byType = false } = range;
   const blocks = coverWithBlocks(bounds);
   const { rows } = await db.query<Row>(
-    `select width_bucket(starts_at, $2::timestamptz[]) - 1 as "intervalIndex", augmentation_type as type, ${SUMS},
-            null::bytea as delta
+    `select width_bucket(starts_at, $2::timestamptz[]) - 1 as "intervalIndex", rollups, null as type, null::text[] as counts,
+            null::bytea as "timeToAction", null::bytea as "craftingTime", null::bytea as "dwellTime"
        from message_sent_blocks
       where tenant_id = $1
         and (minutes = 1440 and starts_at = any ($3::timestamptz[])
              or minutes = 60 and starts_at = any ($4::timestamptz[])
              or minutes = 15 and starts_at = any ($5::timestamptz[]))
-        and ($6 or augmentation_type = $7)
-      group by 1, 2
       union all
-     select width_bucket(quarter_hour, $2::timestamptz[]) - 1, augmentation_type, ${SUMS}, null
-       from message_sent_rollups
-      where tenant_id = $1 and quarter_hour >= $8 and quarter_hour < $9 and ($6 or augmentation_type = $7)
-      group by 1, 2
-      union all
-     select width_bucket(quarter_hour, $2::timestamptz[]) - 1, null, null, null, null, null, rollups
+     select width_bucket(quarter_hour, $2::timestamptz[]) - 1, rollups, null, null, null, null, null
        from message_sent_deltas
-      where tenant_id = $1 and quarter_hour >= $8 and quarter_hour < $9`,
+      where tenant_id = $1 and quarter_hour >= $6 and quarter_hour < $7
+      union all
+     select width_bucket(quarter_hour, $2::timestamptz[]) - 1, null, augmentation_type,
+            array[${COUNT_COLUMNS.join(', ')}]::text[], time_to_action, crafting_time, dwell_time
+       from message_sent_rollups
+      where tenant_id = $1 and quarter_hour >= $6 and quarter_hour < $7`,
     [
       tenantId,
       bounds.map(isoTime),
       ...BLOCK_MINUTES.map((minutes) => startsOf(blocks, minutes)),
-      byType,
-      ALL_TYPES,
       new Date(bounds[0]!),
       new Date(bounds.at(-1)!),
     ],
   );
-  return [...sumRows(rows, byType).values()].map(toTypeCounts);
+  const sums = await runInSlices(sumRows(rows, byType));
+  return [...sums.values()].map(toTypeCounts);
 }
 
 /**
@@ -111,9 +111,9 @@ export function intervalIndexOf(bounds: readonly number[], timeMs: number): numb
   return low;
 }
 
-function sumRows(rows: readonly Row[], byType: boolean): Map<string, Sums> {
+function* sumRows(rows: readonly Row[], byType: boolean): Generator<undefined, Map<string, Sums>, undefined> {
   const all = new Map<string, Sums>();
-  const add = ({ intervalIndex }: Row, type: string, counts: readonly number[], times: readonly Buffer[]) => {
+  const add = (intervalIndex: number, type: string, { counts, times }: TypeSums<Buffer>) => {
     if (!byType && type !== ALL_TYPES) return;
     const key = `${intervalIndex}/${type}`;
     const sums = all.get(key);
@@ -129,10 +129,14 @@ function sumRows(rows: readonly Row[], byType: boolean): Map<string, Sums> {
     addCounts(sums.counts, counts);
     for (const [i, histogram] of times.entries()) sums.times[i]!.push(histogram);
   };
-  for (const row of rows) {
-    if (row.type === null) {
-      decodeRollups(row.delta, (type, { counts, times }) => add(row, type, counts, times));
-    } else add(row, row.type, row.counts.map(Number), [row.timeToAction, row.craftingTime, row.dwellTime]);
+  for (const { intervalIndex, rollups, type, ...row } of rows) {
+    if (rollups) decodeRollups(rollups, (of, sums) => add(intervalIndex, of, sums));
+    else {
+      const { timeToAction, craftingTime, dwellTime } = row;
+      const times = [timeToAction, craftingTime, dwellTime];
+      add(intervalIndex, type, { counts: row.counts.map(Number), times });
+    }
+    yield;
   }
   return all;
 }

@@ -13,7 +13,7 @@ import {
   type ReportResult,
   ratio,
 } from './report.ts';
-import { groupsProblem, type ReportQuery, ROWS_MAX } from './report-query.ts';
+import { groupsProblem, type ReportQuery } from './report-query.ts';
 
 /** The values by which messages are grouped. */
 export const MESSAGE_GROUPS: readonly MessageGroupBy[] = [
@@ -86,10 +86,12 @@ export async function reportMessageSent(
 ): Promise<ReportResult<MessageValues>> {
   const range = { tenantId, bounds: query.bounds };
   const { groupBy } = query;
-  const { found, sizes } =
+  const read =
     groupBy === undefined || groupBy === 'augmentationType'
       ? await readTypes(pool, { ...range, byType: groupBy !== undefined })
       : await readDimension(pool, range, groupBy);
+  if (read === 'too-large') return { ok: false, details: [TOO_MANY_CONVERSATIONS] };
+  const { found, sizes } = read;
   const problem = groupsProblem(sizes.size, query);
   if (problem) return { ok: false, details: [problem] };
   const unstored = await readUnstoredRecords(pool, 'message-sent', range);
@@ -104,6 +106,12 @@ export async function reportMessageSent(
 }
 
 const NO_HISTOGRAMS = () => undefined;
+
+const TOO_MANY_CONVERSATIONS = {
+  path: 'to',
+  message:
+    'the range has more conversations than a report by their metadata adds up: choose a shorter range, or no groupBy',
+};
 
 interface Found {
   readonly found: readonly GroupValues<MessageValues>[];
@@ -131,19 +139,25 @@ interface CountedGroup {
 }
 
 /** Reads the groups and all messages in one snapshot, so that they agree. */
-async function readDimension(pool: Pool, range: CountRange, dimension: Dimension): Promise<Found> {
+async function readDimension(
+  pool: Pool,
+  range: CountRange,
+  dimension: Dimension,
+): Promise<Found | 'too-large'> {
   const groups = await inTransaction(
     pool,
-    async (db): Promise<CountedGroup[]> => [
-      ...(await readGroupCounts(db, range, dimension, ROWS_MAX + 1)),
-      ...(await readTypeCounts(db, range)).map(({ intervalIndex, counts }) => ({
-        intervalIndex,
-        counts,
-        group: undefined,
-      })),
-    ],
+    async (db): Promise<CountedGroup[] | 'too-large'> => {
+      const found = await readGroupCounts(db, range, dimension);
+      if (found === 'too-large') return found;
+      const all = await readTypeCounts(db, range);
+      return [
+        ...found,
+        ...all.map(({ intervalIndex, counts }) => ({ intervalIndex, counts, group: undefined })),
+      ];
+    },
     { snapshot: true, largeSorts: true },
   );
+  if (groups === 'too-large') return groups;
   return {
     sizes: sizesOf(groups),
     found: groups.map(({ counts, ...group }) => ({ ...group, values: describeMessages(counts, undefined) })),

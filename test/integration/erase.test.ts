@@ -7,6 +7,9 @@ import { insertErasedIds } from '../../cli/sql/erased-ids.ts';
 import { type Erasure, type ErasureSubject, findUnfinished, listErasures } from '../../cli/sql/erasures.ts';
 import type { JsonObject } from '../../shared/contracts/json.ts';
 import type { Kind } from '../../shared/contracts/kinds.ts';
+import { runAtOnce } from '../../shared/map-in-slices.ts';
+import { COUNT_NAMES, QUARTER_HOUR_MS } from '../../shared/message-sent/counts.ts';
+import { decodeConversations, encodeConversations } from '../../shared/message-sent/delta.ts';
 import { openClient } from '../../shared/postgres/client.ts';
 import { insertCredentialRead } from '../../shared/postgres/credential-reads.ts';
 import { erasedIdHash } from '../../shared/postgres/erased-ids.ts';
@@ -211,7 +214,7 @@ async function addRows({ tenantId, clock }: World): Promise<void> {
     `insert into automation_event_bases values ($1, $2, 0, 0, $3, 'planted-event', $4, 'reply', 0, null, $5, null)`,
     [tenantId, CHAT, at, CONVERSATION, TEXT],
   );
-  await pool.query('insert into earlier_conversation_ids values ($1, $2, $3, $4)', [
+  await pool.query('insert into conversation_id_pairs values ($1, $2, $3, $4)', [
     tenantId,
     'PLANTEDEARLIER',
     CHAT,
@@ -309,7 +312,7 @@ describe('erasing', () => {
     const before = await countTwice(pool, world.tenantId);
     expect(before.rolledUp).toEqual(before.recounted);
     const places = await findIn(world, CHAT, CONVERSATION);
-    for (const table of ['automation_events', 'message_sent_conversations', 'message_sent_deltas']) {
+    for (const table of ['automation_events', 'message_sent_blocks', 'message_sent_deltas']) {
       expect(places).toContainEqual(expect.stringContaining(` in ${table},`));
     }
     const removed = await eraseIn(world, 'conversation', CHAT);
@@ -673,6 +676,69 @@ it.concurrent('what a restored backup brought back is erased again', async () =>
   ]);
   expect(await findIn(world, AGENT, CUSTOMER, CHAT, CONVERSATION, 'planted name')).toEqual([]);
   expect(await findIn(world, 'planted-boss', 'planted-named')).toEqual([]);
+});
+
+it.concurrent('ids that only the counts of messages have are erased again after a restore', async () => {
+  const { tenantId, clock } = await createWorld();
+  const block = (conversations: readonly (readonly [string, string])[]) =>
+    runAtOnce(
+      encodeConversations(
+        conversations.map(([conversationId, externalConversationId]) => ({
+          conversationId,
+          externalConversationId,
+          counts: COUNT_NAMES.map(() => 1),
+        })),
+      ),
+    );
+  const startMs = Math.floor(clock.ms / QUARTER_HOUR_MS) * QUARTER_HOUR_MS;
+  const blocks = [
+    block([
+      [CONVERSATION, ''],
+      ['', CHAT],
+      ['OTHER', 'other'],
+    ]),
+    block([['OTHER', '']]),
+    block([[CONVERSATION, CHAT]]),
+  ];
+  for (const [i, conversations] of blocks.entries()) {
+    await pool.query("insert into message_sent_blocks values ($1, 15, $2, '', $3)", [
+      tenantId,
+      new Date(startMs - i * 10 * 24 * HOUR_MS),
+      conversations,
+    ]);
+  }
+  for (const [subject, id] of [
+    ['conversation', CHAT],
+    ['conversation-id', CONVERSATION],
+  ] as const) {
+    const idSha256 = erasedIdHash(tenantId, subject, id);
+    await inTransaction(pool, (db) =>
+      insertErasedIds(db, [{ tenantId, subject, idSha256, erasedAtMs: clock.ms }]),
+    );
+  }
+  const { code, stdout } = await runSluice(`erase repeat --tenant ${tenantId} --json`, {
+    DATABASE_URL: database.url,
+  });
+  expect([code, JSON.parse(stdout)]).toMatchObject([0, { deleted: {}, blanked: { message_sent_blocks: 2 } }]);
+  const { rows } = await pool.query<{ conversations: Buffer }>(
+    'select conversations from message_sent_blocks where tenant_id = $1 order by starts_at desc',
+    [tenantId],
+  );
+  const left = rows.map(({ conversations }) =>
+    [...decodeConversations(conversations)].map((sums) => [
+      sums.conversationId,
+      sums.externalConversationId,
+      sums.counts[0],
+    ]),
+  );
+  expect(left).toEqual([
+    [
+      ['', '', 2],
+      ['OTHER', 'other', 1],
+    ],
+    [['OTHER', '', 1]],
+    [['', '', 1]],
+  ]);
 });
 
 it.concurrent('sluice erase says what it removed and until when the log has it', async () => {

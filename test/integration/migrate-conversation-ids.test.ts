@@ -40,13 +40,13 @@ test('the ids that conversations had before their last ones are found in events 
     `with pairs as (
        select tenant_id, conversation_id, external_conversation_id, max(accepted_at) as reported_at
          from automation_events group by 1, 2, 3)
-     select (select count(*)::int from earlier_conversation_ids) as earlier,
+     select (select count(*)::int from conversation_id_pairs) as earlier,
             (select count(*)::int from pairs p
-              where not exists (select from earlier_conversation_ids e where (e.*) = (p.*))
+              where not exists (select from conversation_id_pairs e where (e.*) = (p.*))
                 and not exists (select from conversation_states s
                                  where s.tenant_id = p.tenant_id and s.conversation_id = p.conversation_id
                                    and s.external_conversation_id = p.external_conversation_id)) as missing,
-            (select count(*)::int from earlier_conversation_ids e
+            (select count(*)::int from conversation_id_pairs e
                join conversation_states s using (tenant_id, conversation_id, external_conversation_id)) as wrong,
             (select count(*)::int from pg_index
               where indisvalid and pg_get_indexdef(indexrelid) ~ 'conversation_states_by_conversation.*INCLUDE') as indexes`,

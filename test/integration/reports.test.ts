@@ -2,10 +2,15 @@ import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { JsonObject } from '../../shared/contracts/json.ts';
 import { writeTimestampNs } from '../../shared/contracts/timestamps.ts';
 import { AUTOMATION_EVENT_TYPES } from '../../shared/kinds/automation-events.ts';
-import { COUNT_COLUMNS } from '../../shared/message-sent/counts.ts';
+import { COUNT_COLUMNS, QUARTER_HOUR_MS } from '../../shared/message-sent/counts.ts';
 import { TIMES } from '../../shared/message-sent/delta.ts';
 import { AUTOMATION_COUNTS } from '../../shared/postgres/automation-counts.ts';
-import type { Pool } from '../../shared/postgres/pool.ts';
+import {
+  type GroupCounts,
+  type ReportBytes,
+  readGroupCounts,
+} from '../../shared/postgres/message-dimensions.ts';
+import { inTransaction, type Pool } from '../../shared/postgres/pool.ts';
 import { AUTOMATION_GROUPS, reportAutomation } from '../../shared/reports/automation-report.ts';
 import {
   MESSAGE_GROUPS,
@@ -400,6 +405,25 @@ describe('the report on messages by metadata of their conversation', () => {
       'lob-1': 120,
       null: 60,
     });
+  });
+
+  it('reads the conversations of a long range in pages, and refuses what is too large', async () => {
+    const c = await createConversations();
+    for (let n = 0; n < 4; n++) c.conversation(`chat-${n}`, { lobId: `lob-${n % 2}` });
+    for (let i = 0; i < 100; i++) {
+      c.clock.ms += 300_000;
+      c.message({ conversationId: `C${i % 6}`, externalConversationId: `chat-${i % 5}` });
+    }
+    await c.store();
+    await compactDeltas({ pool }, RUNNING);
+    const endMs = Math.ceil((c.clock.ms + 1) / QUARTER_HOUR_MS) * QUARTER_HOUR_MS;
+    const range = { tenantId: c.tenantId, bounds: [endMs - 2 * 86_400_000, endMs] };
+    const read = (bytes?: ReportBytes) =>
+      inTransaction(pool, (db) => readGroupCounts(db, range, 'lobId', bytes), { snapshot: true });
+    const groups = await read();
+    expect(await read({ max: 1e6, page: 200 })).toEqual(expect.arrayContaining(groups as GroupCounts[]));
+    expect(groups).toHaveLength(3);
+    expect(await read({ max: 500, page: 200 })).toBe('too-large');
   });
 
   it('is refused if there are more than 1000 groups', async () => {

@@ -1,3 +1,4 @@
+import { runAtOnce } from '../../shared/map-in-slices.ts';
 import { COUNT_COLUMNS, countsOf, QUARTER_HOUR_MS } from '../../shared/message-sent/counts.ts';
 import { addConversation, addConversations, type ConversationSums } from '../../shared/message-sent/delta.ts';
 import { readDataQuality } from '../../shared/postgres/data-quality.ts';
@@ -140,11 +141,13 @@ async function readConversationSums(db: Queryable, tenantId: string): Promise<Co
     [tenantId],
   );
   for (const { counts, ...id } of rows) addConversation(sums, { ...id, counts: counts.map(Number) });
-  const deltas = await db.query<{ conversations: Buffer }>(
-    'select conversations from message_sent_deltas where tenant_id = $1',
+  const encoded = await db.query<{ conversations: Buffer }>(
+    `select conversations from message_sent_deltas where tenant_id = $1
+      union all
+     select conversations from message_sent_blocks where tenant_id = $1 and minutes = 15`,
     [tenantId],
   );
-  for (const { conversations } of deltas.rows) addConversations(sums, conversations);
+  for (const { conversations } of encoded.rows) runAtOnce(addConversations(sums, conversations));
   return [...sums.values()];
 }
 

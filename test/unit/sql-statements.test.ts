@@ -192,7 +192,7 @@ const EXCEPTIONS: readonly {
       ],
       [
         'shared/postgres/message-dimensions.ts',
-        'with delta as materialized (§)',
+        'with new_pairs as materialized (§)',
         'each of its parts names the tenant',
       ],
       ['shared/postgres/bulk-rows.ts', 'insert into §', 'the columns are those of its callers'],

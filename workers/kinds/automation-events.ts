@@ -1,4 +1,3 @@
-import { compareText } from '../../shared/compare-text.ts';
 import type { AcceptedRecord } from '../../shared/contracts/event.ts';
 import { type JsonObject, RawJson } from '../../shared/contracts/json.ts';
 import type { WebhookType } from '../../shared/contracts/webhooks.ts';
@@ -8,14 +7,14 @@ import {
   insertAutomationEvents,
   readAutomationEvents,
 } from '../sql/automation-events.ts';
+import { addConversationIdPairs, type ConversationIdPair } from '../sql/conversation-id-pairs.ts';
 import {
   type ConversationState,
   type LockedVersion,
   lockConversationStates,
   upsertConversationStates,
 } from '../sql/conversation-states.ts';
-import { addEarlierConversationIds, type EarlierConversationId } from '../sql/earlier-conversation-ids.ts';
-import { type EntityVersion, entityKey } from '../sql/entity-tables.ts';
+import { type EntityId, type EntityVersion, entityKey } from '../sql/entity-tables.ts';
 import { lateReadOf } from '../sql/read-positions.ts';
 import type { WebhookEvent } from '../sql/webhook-events.ts';
 import { applyAutomationEvent } from './automation-state.ts';
@@ -59,7 +58,7 @@ export const automationEvents: RecordKind<SentEvent> = {
     const known = before.filter(
       ({ tenantId, entity }) => erasedAtMs('conversation', { tenantId, entity }) === undefined,
     );
-    await addEarlierConversationIds(db, earlierIds(records, known, versions));
+    await addConversationIdPairs(db, earlierPairs(records, known, versions));
     await upsertConversationStates(db, versions, nowMs);
     return records.map(toWebhookEvent);
   },
@@ -68,34 +67,26 @@ export const automationEvents: RecordKind<SentEvent> = {
 type Version = EntityVersion<ConversationState>;
 
 /**
- * Returns the ids in events and in previous states that the new states do not have. There are none,
- * unless a conversation's id has changed.
+ * Returns the pairs of ids in events and in previous states that the new states do not have. There
+ * are none, unless a conversation's id has changed.
  */
-function earlierIds(
+function earlierPairs(
   records: readonly ReadRecord<AutomationEventRow>[],
   before: readonly LockedVersion[],
   after: readonly Version[],
-): EarlierConversationId[] {
+): ConversationIdPair[] {
   const current = new Map(after.map((version) => [entityKey(version), version.state.conversationId]));
-  const earlier = new Map<string, EarlierConversationId>();
-  const add = (id: EarlierConversationId) => {
-    if (current.get(entityKey(id)) === id.conversationId) return;
-    const key = `${entityKey(id)}\0${id.conversationId}`;
-    if ((earlier.get(key)?.reportedAtMs ?? 0) < id.reportedAtMs) earlier.set(key, id);
+  const earlier = new Map<string, ConversationIdPair>();
+  const add = (entity: EntityId, conversationId: string, reportedAtMs: number) => {
+    if (current.get(entityKey(entity)) === conversationId) return;
+    const key = `${entityKey(entity)}\0${conversationId}`;
+    if ((earlier.get(key)?.reportedAtMs ?? 0) >= reportedAtMs) return;
+    const { tenantId, entity: externalConversationId } = entity;
+    earlier.set(key, { tenantId, conversationId, externalConversationId, reportedAtMs });
   };
-  for (const { tenantId, entity, state, updatedAtMs } of before) {
-    add({ tenantId, entity, conversationId: state.conversationId, reportedAtMs: updatedAtMs });
-  }
-  for (const { event, row } of records) {
-    const { tenantId, entity, acceptedAtMs } = event;
-    add({ tenantId, entity, conversationId: row.conversationId, reportedAtMs: acceptedAtMs });
-  }
-  return [...earlier.values()].sort(
-    (a, b) =>
-      compareText(a.tenantId, b.tenantId) ||
-      compareText(a.conversationId, b.conversationId) ||
-      compareText(a.entity, b.entity),
-  );
+  for (const version of before) add(version, version.state.conversationId, version.updatedAtMs);
+  for (const { event, row } of records) add(event, row.conversationId, event.acceptedAtMs);
+  return [...earlier.values()];
 }
 
 interface SentEvent extends AutomationEventRow {

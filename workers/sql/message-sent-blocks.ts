@@ -1,41 +1,30 @@
 import { BLOCK_MINUTES, blockStartMs } from '../../shared/message-sent/blocks.ts';
 import { COUNT_COLUMNS } from '../../shared/message-sent/counts.ts';
-import type { TypeSums } from '../../shared/message-sent/delta.ts';
+import { type ConversationSums, encodeRollups, type TypeSums } from '../../shared/message-sent/delta.ts';
 import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { epochMs } from '../../shared/postgres/times.ts';
 import type { DeltaGroup } from './message-sent-deltas.ts';
 
-/** The counts of one augmentation type in a block of time; the times are encoded histograms. */
-export interface BlockSums extends TypeSums<Buffer> {
+/** The counts of the messages of a block of time; see shared/message-sent/delta.ts for the bytes. */
+export interface Block {
   readonly minutes: number;
   readonly startMs: number;
-  readonly type: string;
-}
-
-interface HistogramRow {
-  readonly minutes: number;
-  readonly startMs: number;
-  readonly type: string;
-  readonly timeToAction: Buffer;
-  readonly craftingTime: Buffer;
-  readonly dwellTime: Buffer;
+  readonly rollups: Buffer;
+  /** Null for hours and days. */
+  readonly conversations: Buffer | null;
 }
 
 /** Returns the blocks that contain a quarter-hour: its day, its hour and itself. */
-export function blocksOf(quarterHourMs: number): { readonly minutes: number; readonly startMs: number }[] {
+export function blocksOf(quarterHourMs: number): Pick<Block, 'minutes' | 'startMs'>[] {
   return BLOCK_MINUTES.map((minutes) => ({ minutes, startMs: blockStartMs(minutes, quarterHourMs) }));
 }
 
-/** Resolves with the encoded histograms of the blocks that contain a quarter-hour, by {@link blockKey}. */
-export async function readHistograms(
-  db: Queryable,
-  { tenantId, quarterHourMs }: DeltaGroup,
-): Promise<Map<string, readonly Buffer[]>> {
+/** Resolves with the stored ones of the blocks that contain a quarter-hour. */
+export async function readBlocks(db: Queryable, { tenantId, quarterHourMs }: DeltaGroup): Promise<Block[]> {
   const blocks = blocksOf(quarterHourMs);
-  const { rows } = await db.query<HistogramRow>(
-    `select b.minutes, ${epochMs('b.starts_at')} as "startMs", b.augmentation_type as type,
-            b.time_to_action as "timeToAction", b.crafting_time as "craftingTime", b.dwell_time as "dwellTime"
+  const { rows } = await db.query<Block>(
+    `select b.minutes, ${epochMs('b.starts_at')} as "startMs", b.rollups, b.conversations
        from unnest($2::smallint[], $3::timestamptz[]) as wanted (minutes, starts_at)
        join message_sent_blocks b on b.tenant_id = $1 and b.minutes = wanted.minutes and b.starts_at = wanted.starts_at`,
     [
@@ -44,79 +33,72 @@ export async function readHistograms(
       blocks.map(({ startMs }) => new Date(startMs).toISOString()),
     ],
   );
-  return new Map(
-    rows.map(({ timeToAction, craftingTime, dwellTime, ...block }) => [
-      blockKey(block),
-      [timeToAction, craftingTime, dwellTime],
-    ]),
-  );
+  return rows;
 }
 
-/** Returns a text that differs for different rows of a tenant. */
-export function blockKey({ minutes, type }: Pick<BlockSums, 'minutes' | 'type'>): string {
-  return `${minutes} ${type}`;
-}
+const COLUMNS: readonly Column<Block>[] = [
+  { name: 'minutes', type: 'integer', value: ({ minutes }) => minutes },
+  { name: 'starts_at', type: 'timestamptz', value: ({ startMs }) => startMs },
+  { name: 'rollups', type: 'bytea', value: ({ rollups }) => rollups },
+  { name: 'conversations', type: 'bytea', value: ({ conversations }) => conversations },
+];
 
-/**
- * Adds counts to the rows of blocks, and replaces their histograms. The caller is the only one who
- * writes these rows.
- */
-export async function addToBlocks(
-  db: Queryable,
-  tenantId: string,
-  blocks: readonly BlockSums[],
-): Promise<void> {
-  const columns: Column<BlockSums>[] = [
-    { name: 'tenant_id', type: 'text', same: tenantId },
-    { name: 'minutes', type: 'integer', value: ({ minutes }) => minutes },
-    { name: 'starts_at', type: 'timestamptz', value: ({ startMs }) => startMs },
-    { name: 'augmentation_type', type: 'text', value: ({ type }) => type },
-    ...countColumns<BlockSums>(),
-    ...['time_to_action', 'crafting_time', 'dwell_time'].map(
-      (name, i): Column<BlockSums> => ({ name, type: 'bytea', value: ({ times }) => times[i] }),
-    ),
-  ];
+/** Stores or replaces blocks of a tenant. The caller is the only one who writes these rows. */
+export async function writeBlocks(db: Queryable, tenantId: string, blocks: readonly Block[]): Promise<void> {
   await insertRows(
     db,
     'message_sent_blocks',
-    columns,
+    [{ name: 'tenant_id', type: 'text', same: tenantId }, ...COLUMNS],
     blocks,
-    `on conflict (tenant_id, minutes, starts_at, augmentation_type) do update set
-       ${addedCounts('message_sent_blocks')}, time_to_action = excluded.time_to_action,
-       crafting_time = excluded.crafting_time, dwell_time = excluded.dwell_time
-     returning augmentation_type`,
+    `on conflict (tenant_id, minutes, starts_at) do update set
+       rollups = excluded.rollups, conversations = excluded.conversations
+     returning minutes`,
   );
 }
 
-/** The counts of a quarter-hour that an earlier release wrote. */
-export interface EarlierRollup extends TypeSums<Buffer> {
-  readonly type: string;
-}
+const COUNTS = `array[${COUNT_COLUMNS.join(', ')}]::text[] as counts`;
 
-/** Deletes the counts of a quarter-hour that workers of an earlier release wrote. Resolves with them. */
+/**
+ * Deletes the rollups of a quarter-hour that workers of an earlier release wrote. Resolves with
+ * their bytes; undefined: there were none.
+ */
 export async function takeEarlierRollups(
   db: Queryable,
   { tenantId, quarterHourMs }: DeltaGroup,
-): Promise<EarlierRollup[]> {
-  const { rows } = await db.query<Omit<HistogramRow, 'minutes' | 'startMs'> & { counts: string[] }>(
+): Promise<Buffer | undefined> {
+  const { rows } = await db.query<EarlierRollup>(
     `delete from message_sent_rollups where tenant_id = $1 and quarter_hour = $2
-     returning augmentation_type as type, array[${COUNT_COLUMNS.join(', ')}]::text[] as counts,
+     returning augmentation_type as type, ${COUNTS},
                time_to_action as "timeToAction", crafting_time as "craftingTime", dwell_time as "dwellTime"`,
     [tenantId, new Date(quarterHourMs)],
   );
-  return rows.map(({ type, counts, timeToAction, craftingTime, dwellTime }) => ({
-    type,
-    counts: counts.map(Number),
-    times: [timeToAction, craftingTime, dwellTime],
-  }));
+  if (rows.length === 0) return undefined;
+  const sums = rows.map(
+    ({ type, counts, timeToAction, craftingTime, dwellTime }): [string, TypeSums<Buffer>] => [
+      type,
+      { counts: counts.map(Number), times: [timeToAction, craftingTime, dwellTime] },
+    ],
+  );
+  return encodeRollups(new Map(sums));
 }
 
-/** Returns the columns of the counts of rows that have them in the order of COUNT_NAMES. */
-export function countColumns<Row extends { readonly counts: readonly number[] }>(): Column<Row>[] {
-  return COUNT_COLUMNS.map((name, i) => ({ name, type: 'bigint', value: ({ counts }) => counts[i] }));
+interface EarlierRollup {
+  readonly type: string;
+  readonly counts: readonly string[];
+  readonly timeToAction: Buffer;
+  readonly craftingTime: Buffer;
+  readonly dwellTime: Buffer;
 }
 
-/** Returns assignments that add the counts of a conflicting row to those of the table. */
-export function addedCounts(table: string): string {
-  return COUNT_COLUMNS.map((name) => `${name} = ${table}.${name} + excluded.${name}`).join(', ');
+/** Deletes the conversations of a quarter-hour that workers of an earlier release wrote, and resolves with them. */
+export async function takeEarlierConversations(
+  db: Queryable,
+  { tenantId, quarterHourMs }: DeltaGroup,
+): Promise<ConversationSums[]> {
+  const { rows } = await db.query<Omit<ConversationSums, 'counts'> & { readonly counts: readonly string[] }>(
+    `delete from message_sent_conversations where tenant_id = $1 and quarter_hour = $2
+     returning conversation_id as "conversationId", external_conversation_id as "externalConversationId", ${COUNTS}`,
+    [tenantId, new Date(quarterHourMs)],
+  );
+  return rows.map((row) => ({ ...row, counts: row.counts.map(Number) }));
 }

@@ -21,7 +21,9 @@ export async function listDeltaGroups(
     `select tenant_id as "tenantId", ${epochMs('quarter_hour')} as "quarterHourMs", sum(deltas)::integer as deltas
        from (select tenant_id, quarter_hour, 1 as deltas from message_sent_deltas
              union all
-             select tenant_id, quarter_hour, 0 from message_sent_rollups where augmentation_type = $2) as found
+             select tenant_id, quarter_hour, 0 from message_sent_rollups where augmentation_type = $2
+             union all
+             (select distinct tenant_id, quarter_hour, 0 from message_sent_conversations limit $1)) as found
       group by tenant_id, quarter_hour order by deltas desc limit $1`,
     [rowsMax, ALL_TYPES],
   );

@@ -2,14 +2,15 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { runAtOnce } from '../../../shared/map-in-slices.ts';
 import { COUNT_COLUMNS, COUNT_NAMES } from '../../../shared/message-sent/counts.ts';
 import {
   addConversations,
   type ConversationSums,
-  DeltaWriter,
   decodeHistogram,
   decodeRollups,
   encodeBuckets,
+  encodeConversations,
   encodeRollups,
   TIMES,
   type TypeSums,
@@ -26,17 +27,6 @@ type Entry = readonly [
 
 function encoded([type, { counts, times }]: Entry): [string, TypeSums<Buffer>] {
   return [type, { counts, times: times.map(encodeBuckets) }];
-}
-
-function encodeConversations(conversations: readonly ConversationSums[]): Buffer {
-  const writer = new DeltaWriter();
-  for (const { conversationId, externalConversationId, counts } of conversations) {
-    for (const id of [conversationId, externalConversationId].map((text) => Buffer.from(text))) {
-      writer.text(id, 0, id.length);
-    }
-    writer.counts(counts);
-  }
-  return writer.bytes();
 }
 
 const text = fc.string({ unit: 'grapheme', maxLength: 300 });
@@ -79,8 +69,9 @@ describe('a delta', () => {
       fc.property(fc.array(fc.tuple(id, small)), (entries) => {
         const conversations = entries.map(([ids, counts]) => ({ ...ids, counts }));
         const sums = new Map<string, ConversationSums>();
-        addConversations(sums, encodeConversations(conversations));
-        addConversations(sums, encodeConversations(conversations.slice(1)));
+        for (const part of [conversations, conversations.slice(1)]) {
+          runAtOnce(addConversations(sums, runAtOnce(encodeConversations(part))));
+        }
         const twice = [...conversations, ...conversations.slice(1)];
         for (const { conversationId, externalConversationId, counts } of sums.values()) {
           const own = twice.filter(
