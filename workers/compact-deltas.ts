@@ -8,7 +8,8 @@ import {
   encodeConversations,
 } from '../shared/message-sent/delta.ts';
 import { lockCompaction } from '../shared/postgres/message-sent-deltas.ts';
-import { inTransaction, type Pool } from '../shared/postgres/pool.ts';
+import { runTogether } from '../shared/postgres/pipelining.ts';
+import { inTransaction, type Pool, type Queryable } from '../shared/postgres/pool.ts';
 import { classifyFault } from './consume/faults.ts';
 import { addConversationIdPairs, type ConversationIdPair } from './sql/conversation-id-pairs.ts';
 import {
@@ -19,7 +20,7 @@ import {
   takeEarlierRollups,
   writeBlocks,
 } from './sql/message-sent-blocks.ts';
-import { type DeltaGroup, listDeltaGroups, takeDeltas } from './sql/message-sent-deltas.ts';
+import { type DeltaGroup, type ListedGroup, listDeltaGroups, takeDeltas } from './sql/message-sent-deltas.ts';
 
 /** The steps of the transaction that compacts deltas, in order; tests stop at each step. */
 export const COMPACTION_STEPS = [
@@ -39,71 +40,134 @@ export interface CompactionDeps {
 }
 
 /**
- * Limits of one transaction: 1 MiB is some 20,000 messages. More deltas at a time cost less, because
- * a block is then written once for all of them.
+ * Limits of a group's part of one transaction: 1 MiB is some 20,000 messages. More deltas at a time
+ * cost less, because a block is then written once for all of them.
  */
 const TAKEN_MAX = { rowsMax: 1000, bytesMax: 1024 * 1024 };
 /** Tenants and quarter-hours of one run, at most. The others wait for the next run. */
 const GROUPS_MAX = 10_000;
+/** Limits of one transaction, which would otherwise be committed for each of thousands of tenants. */
+const GROUPS_AT_ONCE = 64;
+const DELTAS_AT_ONCE = 256;
 const IDLE_IN_TRANSACTION_MS = 3_000;
 const STATEMENT_TIMEOUT_MS = 10_000;
 
+interface WaitingGroup extends ListedGroup {
+  /** Number of deltas that are not compacted. */
+  left: number;
+  /** Whether it was in a transaction whose values the database refused. */
+  isSuspect: boolean;
+}
+
 /**
- * Adds the deltas of MessageSent to the blocks of time, and deletes them, in short transactions. A reader sees each delta once, in either form. Any number of processes may do
- * it concurrently; one at a time compacts. Rejects with the first error, after the other groups if
- * only the values of one group are refused.
+ * Adds the deltas of MessageSent to the blocks of time, and deletes them, in short transactions. A
+ * reader sees each delta once, in either form. Any number of processes may do it concurrently; one
+ * at a time compacts. Rejects with the first error, after the other groups if only the values of
+ * some groups are refused.
  */
 export async function compactDeltas(deps: CompactionDeps, signal: AbortSignal): Promise<void> {
   const refusals: unknown[] = [];
-  for (const group of await listDeltaGroups(deps.pool, GROUPS_MAX)) {
+  // Not those that are stored meanwhile: the next run compacts more of them at a time.
+  const groups = (await listDeltaGroups(deps.pool, GROUPS_MAX)).map(
+    (group): WaitingGroup => ({ ...group, left: Math.max(group.deltas, 1), isSuspect: false }),
+  );
+  for (let waiting = groups; waiting.length > 0 && !signal.aborted; ) {
+    const chosen = chooseGroups(waiting);
     try {
-      // Not those that are stored meanwhile: the next run compacts more of them at a time.
-      for (let left = Math.max(group.deltas, 1); left > 0 && !signal.aborted; ) {
-        const compacted = await compactGroup(deps, group);
-        if (compacted === 0) break;
-        left -= compacted;
-      }
+      if (!(await compactGroups(deps, chosen))) break;
     } catch (error) {
       if (classifyFault(error).kind !== 'record') throw error;
-      refusals.push(error);
+      if (chosen.length === 1) {
+        refusals.push(error);
+        chosen[0]!.left = 0;
+      } else for (const group of chosen) group.isSuspect = true;
     }
+    waiting = waiting.filter(({ left }) => left > 0);
   }
   if (refusals.length > 0) throw refusals[0];
 }
 
+/** Returns the groups of the next transaction: one of each tenant, because those of a tenant share blocks. */
+function chooseGroups(waiting: readonly WaitingGroup[]): WaitingGroup[] {
+  const [first] = waiting;
+  if (first!.isSuspect) return [first!];
+  const chosen = new Map<string, WaitingGroup>();
+  let deltas = 0;
+  for (const group of waiting) {
+    if (chosen.size === GROUPS_AT_ONCE || deltas >= DELTAS_AT_ONCE) break;
+    if (group.isSuspect || chosen.has(group.tenantId)) continue;
+    chosen.set(group.tenantId, group);
+    deltas += group.left;
+  }
+  return [...chosen.values()];
+}
+
 /**
- * Compacts some deltas of a group, and counts of an earlier release. Resolves with the number of
- * deltas, or 1 if there were none; 0 if another process compacts.
+ * Compacts some deltas of groups, and counts of an earlier release, and subtracts their numbers from
+ * those that are left. Resolves with false if another process compacts.
  */
-async function compactGroup({ pool, onStep }: CompactionDeps, group: DeltaGroup): Promise<number> {
-  const compacted = await inTransaction(
+async function compactGroups(
+  { pool, onStep }: CompactionDeps,
+  groups: readonly WaitingGroup[],
+): Promise<boolean> {
+  const counts = await inTransaction(
     pool,
     async (db) => {
       // Two transactions could overwrite each other's blocks, which are read and written back.
-      if (!(await lockCompaction(db))) return 0;
+      if (!(await lockCompaction(db))) return undefined;
       await onStep?.('locked');
-      const deltas = await takeDeltas(db, group, TAKEN_MAX);
-      await onStep?.('deltas-deleted');
-      const rollups = deltas.map((delta) => delta.rollups);
-      const earlier = await takeEarlierRollups(db, group);
-      if (earlier) rollups.push(earlier);
-      const conversations = await runInSlices(
-        sumConversations(deltas, await takeEarlierConversations(db, group)),
+      const taken = await runTogether<Taken[]>(
+        db,
+        groups.map((group) => () => take(db, group)),
       );
-      if (rollups.length + conversations.size > 0) {
-        const before = await readBlocks(db, group);
-        const blocks = await runInSlices(addToBlocks(group, before, rollups, conversations));
-        await writeBlocks(db, group.tenantId, blocks);
+      await onStep?.('deltas-deleted');
+      const pairs: ConversationIdPair[] = [];
+      for (const [i, { rollups, earlier, deltas, before }] of taken.entries()) {
+        const conversations = await runInSlices(sumConversations(deltas, earlier));
+        if (rollups.length + conversations.size === 0) continue;
+        const blocks = await runInSlices(addToBlocks(groups[i]!, before, rollups, conversations));
+        await writeBlocks(db, groups[i]!.tenantId, blocks);
+        pairs.push(...pairsOf(groups[i]!, conversations.values()));
       }
       await onStep?.('blocks-written');
-      await addConversationIdPairs(db, pairsOf(group, conversations.values()));
+      await addConversationIdPairs(db, pairs);
       await onStep?.('pairs-written');
-      return Math.max(deltas.length, 1);
+      return taken.map(({ deltas }) => Math.max(deltas.length, 1));
     },
-    { idleTimeoutMs: IDLE_IN_TRANSACTION_MS, statementTimeoutMs: STATEMENT_TIMEOUT_MS },
+    {
+      idleTimeoutMs: IDLE_IN_TRANSACTION_MS,
+      statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+      pipelined: true,
+      prepare: true,
+    },
   );
+  if (!counts) return false;
   await onStep?.('committed');
-  return compacted;
+  for (const [i, count] of counts.entries()) groups[i]!.left -= count;
+  return true;
+}
+
+interface Taken {
+  readonly deltas: readonly { readonly conversations: Buffer }[];
+  readonly rollups: readonly Buffer[];
+  readonly earlier: readonly ConversationSums[];
+  readonly before: readonly Block[];
+}
+
+/** Deletes some deltas of a group, and resolves with them and with the blocks that contain its quarter-hour. */
+async function take(db: Queryable, group: WaitingGroup): Promise<Taken> {
+  const [deltas, before, rollups, earlier] = await runTogether(db, [
+    () => takeDeltas(db, group, TAKEN_MAX),
+    () => readBlocks(db, group),
+    async () => (group.hasEarlier ? await takeEarlierRollups(db, group) : undefined),
+    async () => (group.hasEarlier ? await takeEarlierConversations(db, group) : []),
+  ]);
+  return {
+    deltas,
+    rollups: [...deltas.map((delta) => delta.rollups), ...(rollups ? [rollups] : [])],
+    earlier,
+    before,
+  };
 }
 
 type Conversations = Map<string, ConversationSums>;

@@ -1,6 +1,6 @@
 import { runAtOnce } from '../map-in-slices.ts';
 import { addCounts, COUNT_NAMES, type Counts } from './counts.ts';
-import { Histogram } from './histogram.ts';
+import { BUCKETS, Histogram } from './histogram.ts';
 
 /**
  * The bytes of deltas, the counts of one batch, and of blocks, the sums of deltas. Numbers are
@@ -111,13 +111,39 @@ export function* addRollups(
   for (const type of [...types.keys()].sort()) {
     const { counts, times } = types.get(type)!;
     const add = (histograms: readonly Buffer[]) =>
-      areSums && histograms.length === 1
-        ? histograms[0]!
-        : encodeHistogram(decodeHistogram(Buffer.concat(histograms)));
+      areSums && histograms.length === 1 ? histograms[0]! : addHistograms(histograms);
     sums.set(type, { counts, times: times.map(add) });
     yield;
   }
   return encodeRollups(sums);
+}
+
+/** The numbers of values by bucket; all are 0 between two calls of {@link addHistograms}. */
+const bucketSums = new Float64Array(BUCKETS);
+
+/** Adds encoded histograms. Each bucket is in the result once, in order. */
+export function addHistograms(histograms: readonly Buffer[]): Buffer {
+  const buckets: number[] = [];
+  for (const histogram of histograms) {
+    const reader = new Reader(histogram);
+    while (!reader.isAtEnd()) {
+      const bucket = reader.varint();
+      const count = reader.varint();
+      if (bucket >= BUCKETS) {
+        bucketSums.fill(0);
+        throw new RangeError(`there is no bucket ${bucket}`);
+      }
+      if (bucketSums[bucket] === 0) buckets.push(bucket);
+      bucketSums[bucket]! += count;
+    }
+  }
+  const writer = new DeltaWriter();
+  for (const bucket of Uint16Array.from(buckets).sort()) {
+    writer.varint(bucket);
+    writer.varint(bucketSums[bucket]!);
+    bucketSums[bucket] = 0;
+  }
+  return writer.bytes();
 }
 
 /** Adds conversations to sums by {@link conversationKey}, pausing in between. */
@@ -163,15 +189,6 @@ export function addConversation(sums: Map<string, ConversationSums>, added: Conv
 /** Returns a text that differs for different pairs of ids. */
 function conversationKey(conversationId: string, externalConversationId: string): string {
   return externalConversationId === '' ? conversationId : `${conversationId}\0${externalConversationId}`;
-}
-
-export function encodeHistogram(histogram: Histogram): Buffer {
-  const writer = new DeltaWriter();
-  for (const [bucket, count] of histogram.filled()) {
-    writer.varint(bucket);
-    writer.varint(count);
-  }
-  return writer.bytes();
 }
 
 /** Encodes the histogram of these buckets, which may be there more than once, in any order. */

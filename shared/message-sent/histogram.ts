@@ -56,12 +56,4 @@ export class Histogram {
     }
     return undefined;
   }
-
-  /** Returns the buckets that have values, in order, with their numbers of values. */
-  *filled(): Generator<readonly [bucket: number, count: number]> {
-    for (let bucket = 0; bucket < BUCKETS; bucket++) {
-      const count = this.counts[bucket]!;
-      if (count > 0) yield [bucket, count];
-    }
-  }
 }

@@ -19,7 +19,8 @@ const MESSAGES_PER_CONVERSATION = 12;
 const PAUSE_MS = 300_000;
 const PARTITIONS = [0, 1, 2, 3];
 const RECORDS_PER_BATCH = 2000;
-const BATCHES_PER_STEP = 4;
+/** A worker stores batches of several partitions in one transaction, each with some of the records. */
+const RECORDS_PER_STEP = 2000;
 const LOBS = 12;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
@@ -28,10 +29,15 @@ const random = seededRandom(17);
 const RUNNING = new AbortController().signal;
 
 interface Conversation {
-  readonly tenant: number;
   readonly number: number;
   left: number;
   nextMs: number;
+}
+
+interface Tenant {
+  readonly number: number;
+  conversations: number;
+  readonly open: Conversation[];
 }
 
 export const tenantOf = (number: number) => `tenant-${number}`;
@@ -54,54 +60,62 @@ export async function storeHistory(
   bench.clock.ms = endMs;
   const nextId = createUlidGenerator(bench.clock);
   const { consumer, close } = bench.startWorker({ batchRecordsMax: RECORDS_PER_BATCH });
+  const nextOffsets = await Promise.all(PARTITIONS.map((partition) => consumer.take(partition)));
   const stepMs = (days * DAY_MS) / messages;
-  const open: Conversation[] = [];
-  const numbers = Array.from({ length: tenants }, () => 0);
+  const all = Array.from(
+    { length: tenants },
+    (_, number): Tenant => ({ number, conversations: 0, open: [] }),
+  );
   let compactedToMs = startMs;
   for (let sent = 0; sent < messages; ) {
-    const last = Math.min(messages, sent + RECORDS_PER_BATCH * BATCHES_PER_STEP);
+    const last = Math.min(messages, sent + RECORDS_PER_STEP);
     for (; sent < last; sent++) {
       const nowMs = Math.floor(startMs + sent * stepMs);
       bench.clock.ms = nowMs;
-      const conversation = nextConversation(open, numbers, nowMs, sent % tenants);
-      bench.append(messageIn(conversation, nextId()), {
-        tenantId: tenantOf(conversation.tenant),
-        id: nextId(),
+      const tenant = all[sent % tenants]!;
+      const conversation = nextConversation(tenant, nowMs);
+      const id = nextId();
+      bench.append(messageIn(tenant, conversation, id), {
+        tenantId: tenantOf(tenant.number),
+        id,
         entity: conversationOf(conversation.number),
         partition: conversation.number % PARTITIONS.length,
         acceptedAtMs: nowMs,
       });
     }
     bench.clock.ms = endMs;
-    await Promise.all(PARTITIONS.map((partition) => consumer.read(partition)));
-    for (const partition of PARTITIONS) {
-      const records = bench.log.records(bench.topic, partition);
-      bench.log.deleteBelow(bench.topic, partition, records.at(-1)!.offset);
-    }
+    await Promise.all(
+      PARTITIONS.map(async (partition) => {
+        await consumer.deliver(partition, nextOffsets[partition]!);
+        const last = bench.log.records(bench.topic, partition).at(-1)!;
+        nextOffsets[partition] = last.offset + 1n;
+        bench.log.deleteBelow(bench.topic, partition, last.offset);
+      }),
+    );
     if (startMs + sent * stepMs > compactedToMs + HOUR_MS || sent === messages) {
       await compactDeltas({ pool }, RUNNING);
       compactedToMs = startMs + sent * stepMs;
+      // As autovacuum does each minute.
+      await pool.query('vacuum message_sent_blocks, message_sent_deltas');
     }
     onProgress(sent);
   }
   await close();
-  await storeMetadata(pool, numbers, new Date(endMs));
+  await storeMetadata(
+    pool,
+    all.map(({ conversations }) => conversations),
+    new Date(endMs),
+  );
 }
 
-/** Returns the open conversation of the tenant that is due, or a new one. */
-function nextConversation(
-  open: Conversation[],
-  numbers: number[],
-  nowMs: number,
-  tenant: number,
-): Conversation {
-  const due = open.findIndex(
-    (conversation) => conversation.tenant === tenant && conversation.nextMs <= nowMs,
-  );
+/** Returns an open conversation of the tenant that is due, or a new one. */
+function nextConversation(tenant: Tenant, nowMs: number): Conversation {
+  const { open } = tenant;
+  const due = open.findIndex((conversation) => conversation.nextMs <= nowMs);
   const conversation =
     due >= 0
       ? open[due]!
-      : { tenant, number: numbers[tenant]!++, left: MESSAGES_PER_CONVERSATION, nextMs: nowMs };
+      : { number: tenant.conversations++, left: MESSAGES_PER_CONVERSATION, nextMs: nowMs };
   if (due < 0) open.push(conversation);
   conversation.left -= 1;
   conversation.nextMs = nowMs - Math.log(1 - random()) * PAUSE_MS;
@@ -109,21 +123,26 @@ function nextConversation(
   return conversation;
 }
 
-function messageIn({ tenant, number }: Conversation, messageId: string): JsonObject {
+/** Returns a message with all members, or one without a suggestion, each in half of the cases. */
+function messageIn({ number: tenant }: Tenant, { number }: Conversation, messageId: string): JsonObject {
   const seconds = (mean: number) => Math.round(Math.exp(random() * 2 - 1) * mean * 1000) / 1000;
+  const usesSuggestion = random() < 0.5;
+  const types = usesSuggestion ? AUGMENTATION_TYPES : WITHOUT_SUGGESTION;
+  const all = messageOf(messageId, conversationOf(number));
+  const { selectedSuggestionText, selectedSuggestionsId, selectedSuggestionIndex, ...rest } = all;
   return {
-    ...messageOf(messageId, conversationOf(number)),
+    ...(usesSuggestion ? all : rest),
+    ...(usesSuggestion && { selectedSuggestionIndex: 1 + Math.floor(random() * 4) }),
     ...(number % 2 === 0 && { externalConversationId: chatOf(tenant, number) }),
-    augmentationType: [0, 1, 2].map(
-      () => AUGMENTATION_TYPES[Math.floor(random() * AUGMENTATION_TYPES.length)]!,
-    ),
+    augmentationType: [0, 1, 2].map(() => types[Math.floor(random() * types.length)]!),
     numEdits: Math.floor(random() * 4),
-    selectedSuggestionIndex: 1 + Math.floor(random() * 4),
     timeToAction: seconds(2),
     craftingTime: seconds(15),
     dwellTime: seconds(1),
   };
 }
+
+const WITHOUT_SUGGESTION = AUGMENTATION_TYPES.filter((type) => type !== 'AUTOSUGGEST');
 
 /** Stores the metadata of conversations, and the last ids of those that have them in automation events. */
 async function storeMetadata(pool: Pool, numbers: readonly number[], now: Date): Promise<void> {

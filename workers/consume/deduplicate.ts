@@ -3,7 +3,6 @@ import type { Kind } from '../../shared/contracts/kinds.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { ReadRecord } from '../kinds/record-kind.ts';
-import { sortedByTenant } from '../sql/by-tenant.ts';
 import {
   type EventKey,
   type EventKeyId,
@@ -182,19 +181,18 @@ function withConflict<Row>(
   };
 }
 
-/** Returns the distinct ids, sorted, as those of their first candidates. */
+/**
+ * Returns the distinct ids as those of their first candidates, sorted by id: the primary key begins
+ * with it, and Postgres fills the pages of an index only if new entries come in its order.
+ */
 function firstOfEachKey<Row>(candidates: readonly Candidate<Row>[], context: DeduplicateContext): EventKey[] {
   const keys: EventKey[] = [];
   for (const candidate of candidates) {
     if (candidate.identity) keys.push(newKey(candidate, candidate.identity, context, undefined));
   }
-  const sorted = sortedByTenant(
-    keys,
-    ({ tenantId }) => tenantId,
-    (a, b) => compareText(a.key, b.key),
-  );
-  return sorted.filter(({ tenantId, key }, i) => {
-    const before = sorted[i - 1];
+  keys.sort((a, b) => compareText(a.key, b.key) || compareText(a.tenantId, b.tenantId));
+  return keys.filter(({ tenantId, key }, i) => {
+    const before = keys[i - 1];
     return before === undefined || before.key !== key || before.tenantId !== tenantId;
   });
 }

@@ -51,11 +51,11 @@ export const messageSent: RecordKind<EncodedRow> = {
     return { ...record, event: { ...event, id, requestId: '' }, row: blankRow(row) };
   },
   async write(db, records, { nowMs, quality }) {
-    const sorted = sortedByTenant(records, ({ event }) => event.tenantId, compareRecords);
-    await insertMessageSent(db, sorted, nowMs);
-    countGaps(sorted, quality);
-    const isLarge = sorted.length >= LARGE_FROM;
-    await insertDeltas(db, await runInSlices(countMessages(sorted), { isLarge }));
+    await insertMessageSent(db, [...records].sort(compareRecords), nowMs);
+    const counted = sortedByTenant(records, ({ event }) => event.tenantId, compareRecords);
+    countGaps(counted, quality);
+    const isLarge = counted.length >= LARGE_FROM;
+    await insertDeltas(db, await runInSlices(countMessages(counted), { isLarge }));
     return [];
   },
 };
@@ -176,7 +176,7 @@ function isOmitted(column: number): boolean {
   return encoder.bytesOf(column) === 0;
 }
 
-/** Compares records of one tenant by time and message. */
+/** Compares records by time, tenant and message, as the primary key does. */
 function compareRecords({ event: a }: ReadRecord<EncodedRow>, { event: b }: ReadRecord<EncodedRow>): number {
-  return a.acceptedAtMs - b.acceptedAtMs || compareText(a.id, b.id);
+  return a.acceptedAtMs - b.acceptedAtMs || compareText(a.tenantId, b.tenantId) || compareText(a.id, b.id);
 }

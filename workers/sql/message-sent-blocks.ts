@@ -2,6 +2,7 @@ import { BLOCK_MINUTES, blockStartMs } from '../../shared/message-sent/blocks.ts
 import { COUNT_COLUMNS } from '../../shared/message-sent/counts.ts';
 import { type ConversationSums, encodeRollups, type TypeSums } from '../../shared/message-sent/delta.ts';
 import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
+import { withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { epochMs } from '../../shared/postgres/times.ts';
 import type { DeltaGroup } from './message-sent-deltas.ts';
@@ -46,7 +47,7 @@ const COLUMNS: readonly Column<Block>[] = [
 /** Stores or replaces blocks of a tenant. The caller is the only one who writes these rows. */
 export async function writeBlocks(db: Queryable, tenantId: string, blocks: readonly Block[]): Promise<void> {
   await insertRows(
-    db,
+    withoutAnswer(db),
     'message_sent_blocks',
     [{ name: 'tenant_id', type: 'text', same: tenantId }, ...COLUMNS],
     blocks,

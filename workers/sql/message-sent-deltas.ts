@@ -9,16 +9,20 @@ export interface DeltaGroup {
   readonly quarterHourMs: number;
 }
 
+export interface ListedGroup extends DeltaGroup {
+  readonly deltas: number;
+  /** Whether there are counts of workers of an earlier release. */
+  readonly hasEarlier: boolean;
+}
+
 /**
  * Resolves with tenants and quarter-hours, at most `rowsMax`, that have deltas, or counts of workers
- * of an earlier release, and with the numbers of deltas.
+ * of an earlier release.
  */
-export async function listDeltaGroups(
-  db: Queryable,
-  rowsMax: number,
-): Promise<(DeltaGroup & { readonly deltas: number })[]> {
-  const { rows } = await db.query<DeltaGroup & { readonly deltas: number }>(
-    `select tenant_id as "tenantId", ${epochMs('quarter_hour')} as "quarterHourMs", sum(deltas)::integer as deltas
+export async function listDeltaGroups(db: Queryable, rowsMax: number): Promise<ListedGroup[]> {
+  const { rows } = await db.query<ListedGroup>(
+    `select tenant_id as "tenantId", ${epochMs('quarter_hour')} as "quarterHourMs", sum(deltas)::integer as deltas,
+            min(deltas) = 0 as "hasEarlier"
        from (select tenant_id, quarter_hour, 1 as deltas from message_sent_deltas
              union all
              select tenant_id, quarter_hour, 0 from message_sent_rollups where augmentation_type = $2

@@ -45,7 +45,7 @@ const COLUMNS: readonly Column<MessageSentRow>[] = [
   { name: 'request_id', type: 'text', value: ({ event }) => event.requestId },
 ];
 
-/** Stores MessageSent events (sorted by tenant, time and message). */
+/** Stores MessageSent events (sorted by time, tenant and message, as the primary key). */
 export async function insertMessageSent(
   db: Queryable,
   rows: readonly MessageSentRow[],

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { runAtOnce } from '../../../shared/map-in-slices.ts';
-import { COUNT_COLUMNS, COUNT_NAMES } from '../../../shared/message-sent/counts.ts';
+import { COUNT_NAMES } from '../../../shared/message-sent/counts.ts';
 import {
   addConversations,
+  addRollups,
   type ConversationSums,
-  decodeHistogram,
   decodeRollups,
   encodeBuckets,
   encodeConversations,
@@ -19,7 +19,6 @@ import { BUCKETS } from '../../../shared/message-sent/histogram.ts';
 import { ROOT } from '../../support/program.ts';
 
 const count = fc.oneof(fc.nat(127), fc.nat(), fc.maxSafeNat());
-const counts = fc.array(count, { minLength: COUNT_NAMES.length, maxLength: COUNT_NAMES.length });
 type Entry = readonly [
   type: string,
   sums: { readonly counts: number[]; readonly times: readonly number[][] },
@@ -32,29 +31,48 @@ function encoded([type, { counts, times }]: Entry): [string, TypeSums<Buffer>] {
 const text = fc.string({ unit: 'grapheme', maxLength: 300 });
 
 describe('a delta', () => {
+  const buckets = fc.array(fc.nat(BUCKETS - 1));
+  const rollups = (of: fc.Arbitrary<number>) =>
+    fc.array(
+      fc.tuple(
+        text,
+        fc.record({
+          counts: fc.array(of, { minLength: COUNT_NAMES.length, maxLength: COUNT_NAMES.length }),
+          times: fc.array(buckets, { minLength: TIMES.length, maxLength: TIMES.length }),
+        }),
+      ),
+    );
+  const encode = (entries: readonly Entry[]) => encodeRollups(new Map(entries.map(encoded)));
+  const decode = (bytes: Buffer) => {
+    const read = new Map<string, TypeSums<Buffer>>();
+    decodeRollups(bytes, (type, sums) => read.set(type, sums));
+    return read;
+  };
+
   it('has the counts and the times of each type', () => {
-    const buckets = fc.array(fc.nat(BUCKETS - 1));
-    const sums = fc.record({
-      counts,
-      times: fc.array(buckets, { minLength: TIMES.length, maxLength: TIMES.length }),
-    });
     fc.assert(
-      fc.property(fc.array(fc.tuple(text, sums)), (entries) => {
-        const types = new Map(entries);
-        const read = new Map<string, unknown>();
-        decodeRollups(encodeRollups(new Map(entries.map(encoded))), (type, { counts, times }) => {
-          const filled = times.map((bytes) => [...decodeHistogram(bytes).filled()]);
-          read.set(type, {
-            counts,
-            times: filled.map((pairs) => pairs.flatMap(([at, n]) => Array(n).fill(at))),
+      fc.property(rollups(count), (entries) => {
+        expect(decode(encode(entries))).toEqual(new Map(entries.map(encoded)));
+      }),
+    );
+  });
+
+  it('and another one have the sum, whose histograms have each bucket once, and whose types are sorted', () => {
+    fc.assert(
+      fc.property(rollups(fc.nat()), rollups(fc.nat()), (one, other) => {
+        const [ones, others] = [new Map(one), new Map(other)];
+        const sum = decode(runAtOnce(addRollups([encode(one), encode(other)])));
+        const types = [...new Set([...ones.keys(), ...others.keys()])].sort();
+        expect([...sum.keys()]).toEqual(types);
+        for (const type of types) {
+          const parts = [ones.get(type), others.get(type)].filter((part) => part !== undefined);
+          expect(sum.get(type)).toEqual({
+            counts: COUNT_NAMES.map((_, i) => parts.reduce((total, { counts }) => total + counts[i]!, 0)),
+            times: TIMES.map((_, i) => encodeBuckets(parts.flatMap(({ times }) => times[i]!))),
           });
-        });
-        const sorted = (times: readonly (readonly number[])[]) =>
-          times.map((of) => of.toSorted((a, b) => a - b));
-        const expected = [...types].map(
-          ([type, { counts, times }]) => [type, { counts, times: sorted(times) }] as const,
-        );
-        expect(read).toEqual(new Map(expected));
+        }
+        const again = runAtOnce(addRollups([encodeRollups(sum)], { areSums: true }));
+        expect(decode(again)).toEqual(sum);
       }),
     );
   });
@@ -92,5 +110,5 @@ describe('a delta', () => {
 
 it('every count is on the page on data', () => {
   const page = readFileSync(join(ROOT, 'docs/data.md'), 'utf8');
-  expect(COUNT_COLUMNS.filter((column) => !page.includes(`\`${column}\``))).toEqual([]);
+  expect(COUNT_NAMES.filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
 });
