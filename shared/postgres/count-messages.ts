@@ -6,7 +6,8 @@ import {
   countedTime,
   QUARTER_HOUR_MS,
 } from '../message-sent/counts.ts';
-import { DeltaWriter, encodeBuckets, encodeRollups, type TypeSums } from '../message-sent/delta.ts';
+import { encodeBuckets, encodeRollups, type TypeSums } from '../message-sent/delta.ts';
+import { DeltaWriter } from '../message-sent/delta-bytes.ts';
 import { bucketOf } from '../message-sent/histogram.ts';
 import {
   doubleOf,

@@ -4,12 +4,8 @@ import { REBUILD_STEPS, type Rebuild, rebuildCounts } from '../../cli/rollups/re
 import { sleep } from '../../shared/async.ts';
 import type { JsonObject } from '../../shared/contracts/json.ts';
 import { COUNT_COLUMNS, COUNT_NAMES, QUARTER_HOUR_MS } from '../../shared/message-sent/counts.ts';
-import {
-  DeltaWriter,
-  decodeConversations,
-  decodeRollups,
-  type TypeSums,
-} from '../../shared/message-sent/delta.ts';
+import { decodeConversations, decodeRollups, type TypeSums } from '../../shared/message-sent/delta.ts';
+import { DeltaWriter } from '../../shared/message-sent/delta-bytes.ts';
 import { readTypeCounts } from '../../shared/postgres/message-sent-counts.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { COMPACTION_STEPS, compactDeltas } from '../../workers/compact-deltas.ts';
