@@ -5,7 +5,7 @@ import { ensureTimePartitions } from '../../shared/postgres/time-partitions.ts';
 import { migrateUntil } from '../support/migrations.ts';
 import { copyTemplate, type TestDatabase } from '../support/postgres.ts';
 
-/** The migration that changes the keys of event_keys and message_sent. */
+/** The migration that changes the keys of event_keys and message_sent, of which a later one drops the second. */
 
 const logger = pino({ level: 'silent' });
 let database: TestDatabase;
@@ -56,19 +56,10 @@ test('the keys change while rows are written, and none is lost or stored twice',
     `select (select count(*)::int from event_keys) as keys, (select count(*)::int from message_sent) as messages,
             (select array_agg(distinct pg_get_indexdef(i.indexrelid, 1, true)) from pg_index i
               join pg_inherits on inhrelid = i.indrelid where i.indisprimary
-               and inhparent in ('event_keys'::regclass, 'message_sent'::regclass)) as "firstColumns"`,
+               and inhparent = 'event_keys'::regclass) as "firstColumns"`,
   );
-  expect(rows).toEqual([{ keys: last, messages: last, firstColumns: ['accepted_at', 'key'] }]);
+  expect(rows).toEqual([{ keys: last, messages: last, firstColumns: ['key'] }]);
   expect(await invalidIndexes()).toEqual([]);
-  // Partitions that are created later have the new key too.
-  expect(
-    await ensureTimePartitions(
-      database.pool,
-      'message_sent',
-      TIME.getTime(),
-      TIME.getTime() + 7 * 86_400_000,
-    ),
-  ).toHaveLength(1);
 });
 
 test('one of several concurrent runs changes the keys, without deadlocks or indexes that are left', async () => {

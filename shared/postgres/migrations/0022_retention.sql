@@ -39,5 +39,18 @@ create table automation_event_bases (
   primary key (tenant_id, external_conversation_id, generation, "offset")
 );
 
--- For the rows of old submissions, which are about in the order of their times.
-create index credentials_by_time on credentials using brin (accepted_at);
+-- For the rows of old submissions, which are about in the order of their times. 0022_retention.concurrently.sql has built
+-- this index before, while the table was in use. `if not exists` would lock the table all the same.
+do $$
+declare
+  is_valid boolean;
+begin
+  select indisvalid into is_valid from pg_index where indexrelid = to_regclass('credentials_by_time');
+  if is_valid is false then
+    drop index credentials_by_time;
+  end if;
+  if is_valid is not true then
+    create index credentials_by_time on credentials using brin (accepted_at);
+  end if;
+end
+$$;
