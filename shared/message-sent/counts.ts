@@ -93,6 +93,6 @@ export function countsOf(values: readonly number[]): MessageCounts {
   return Object.fromEntries(COUNT_NAMES.map((name, i) => [name, values[i] ?? 0])) as unknown as MessageCounts;
 }
 
-export function addCounts(sum: Counts, values: readonly number[]): void {
+export function addCounts(sum: Counts, values: ArrayLike<number>): void {
   for (let i = 0; i < values.length; i++) sum[i]! += values[i]!;
 }

@@ -82,6 +82,25 @@ export class DeltaReader {
     return counts;
   }
 
+  /** Adds counts to a sum. Most counts are one byte. */
+  addCounts(sum: Float64Array): void {
+    const { source } = this;
+    for (let i = 0; i < COUNT_NAMES.length; i++) {
+      const byte = source[this.at]!;
+      if (byte < MORE) {
+        this.at += 1;
+        sum[i]! += byte;
+      } else sum[i]! += this.varint();
+    }
+  }
+
+  /** Returns the bytes of the next two texts, with their lengths, as a text that differs for different ones. */
+  twoTexts(): string {
+    const start = this.at;
+    for (let i = 0; i < 2; i++) this.at = this.varint() + this.at;
+    return this.source.toString('latin1', start, this.at);
+  }
+
   bytes(): Buffer {
     const length = this.varint();
     const start = this.at;

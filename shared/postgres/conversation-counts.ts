@@ -1,6 +1,7 @@
 import { QUARTER_HOUR_MINUTES } from '../message-sent/blocks.ts';
-import { addCounts, COUNT_COLUMNS, type Counts } from '../message-sent/counts.ts';
+import { COUNT_COLUMNS, COUNT_NAMES } from '../message-sent/counts.ts';
 import { decodeConversations } from '../message-sent/delta.ts';
+import { DeltaReader } from '../message-sent/delta-bytes.ts';
 import { type CountRange, intervalIndexOf } from './message-sent-counts.ts';
 import type { Queryable } from './pool.ts';
 import { epochMs } from './times.ts';
@@ -17,7 +18,7 @@ export interface ConversationsAt {
 export interface IntervalSums {
   readonly conversationId: string;
   readonly externalConversationId: string;
-  readonly intervals: Map<number, Counts>;
+  readonly intervals: ReadonlyMap<number, ArrayLike<number>>;
 }
 
 /** Two ids of a conversation in messages that are not compacted yet. */
@@ -103,25 +104,38 @@ export function* sumConversations(
   parts: Iterable<ConversationsAt>,
   bounds: readonly number[],
 ): Generator<undefined, IntervalSums[], undefined> {
-  const all = new Map<string, IntervalSums>();
+  const all = new Map<string, Ids & { readonly intervals: Map<number, Float64Array> }>();
   let added = 0;
   for (const { startMs, conversations } of parts) {
     const interval = intervalIndexOf(bounds, startMs);
     if (interval < 0) continue;
-    for (const { conversationId, externalConversationId, counts } of decodeConversations(conversations)) {
-      const key = `${conversationId}\0${externalConversationId}`;
-      const sums = all.get(key);
-      const sum = sums?.intervals.get(interval);
-      if (sum) addCounts(sum, counts);
-      else if (sums) sums.intervals.set(interval, counts);
-      else {
-        all.set(key, { conversationId, externalConversationId, intervals: new Map([[interval, counts]]) });
+    // Most conversations are in several parts, so their ids are decoded once, and their counts added in place.
+    const reader = new DeltaReader(conversations);
+    while (!reader.isAtEnd()) {
+      const ids = reader.twoTexts();
+      let sums = all.get(ids);
+      if (!sums) {
+        sums = { ...idsOf(ids), intervals: new Map() };
+        all.set(ids, sums);
       }
+      let sum = sums.intervals.get(interval);
+      if (!sum) {
+        sum = new Float64Array(COUNT_NAMES.length);
+        sums.intervals.set(interval, sum);
+      }
+      reader.addCounts(sum);
       added += 1;
       if (added % CONVERSATIONS_PER_PAUSE === 0) yield;
     }
   }
   return [...all.values()];
+}
+
+type Ids = Pick<IntervalSums, 'conversationId' | 'externalConversationId'>;
+
+function idsOf(twoTexts: string): Ids {
+  const reader = new DeltaReader(Buffer.from(twoTexts, 'latin1'));
+  return { conversationId: reader.text(), externalConversationId: reader.text() };
 }
 
 const EARLIER_ROWS = 5000;

@@ -106,7 +106,7 @@ const MESSAGE_COLUMNS = [
 
 /**
  * The external id that was reported last with the conversation_id of a message without one. The view
- * takes the pairs of ids from all events; reports and exports look them up where workers keep them.
+ * reads the pairs of all conversations; an export looks up those of its page.
  */
 const PAIRED_ID = `
   case when external_conversation_id is null and conversation_id <> '' then (

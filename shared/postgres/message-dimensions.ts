@@ -86,16 +86,18 @@ export async function readGroupCounts(
     const found = await readGroups(db, { tenantId, dimension, conversations: earlier, newPairs });
     await runInSlices(addToGroups(groups, earlier, found));
   }
-  return [...groups.values()];
+  return [...groups].flatMap(([group, intervals]) =>
+    [...intervals].map(([intervalIndex, counts]) => ({ intervalIndex, group, counts })),
+  );
 }
 
-/** Counts by group, by a text that differs for different intervals and groups. */
-type Groups = Map<string, GroupCounts>;
+/** Counts by group and interval. */
+type Groups = Map<string | null, Map<number, Counts>>;
 
-/** The group of the conversation with a number from 1; a conversation may be in several. */
+/** A group, and the numbers from 1 of its conversations, separated by commas. */
 interface FoundGroup {
-  readonly number: number;
   readonly group: string | null;
+  readonly numbers: string;
 }
 
 /** Conversations that are added between two pauses. */
@@ -106,14 +108,22 @@ function* addToGroups(
   conversations: readonly IntervalSums[],
   found: readonly FoundGroup[],
 ): Generator<undefined, void, undefined> {
-  for (const [i, { number, group }] of found.entries()) {
-    for (const [intervalIndex, counts] of conversations[number - 1]!.intervals) {
-      const key = `${intervalIndex}${group === null ? '' : `\0${group}`}`;
-      const sum = groups.get(key);
-      if (sum) addCounts(sum.counts, counts);
-      else groups.set(key, { intervalIndex, group, counts: [...counts] });
+  let added = 0;
+  for (const { group, numbers } of found) {
+    let ofGroup = groups.get(group);
+    if (!ofGroup) {
+      ofGroup = new Map();
+      groups.set(group, ofGroup);
     }
-    if (i % CONVERSATIONS_PER_PAUSE === 0) yield;
+    for (const number of numbers.split(',')) {
+      for (const [intervalIndex, counts] of conversations[Number(number) - 1]!.intervals) {
+        const sum = ofGroup.get(intervalIndex);
+        if (sum) addCounts(sum, counts);
+        else ofGroup.set(intervalIndex, Array.from(counts));
+      }
+      added += 1;
+      if (added % CONVERSATIONS_PER_PAUSE === 0) yield;
+    }
   }
 }
 
@@ -134,7 +144,7 @@ const PAIR_COLUMNS: readonly Column<NewPair>[] = [
   { name: 'reported_at', type: 'timestamptz', value: ({ reportedAtMs }) => reportedAtMs },
 ];
 
-/** Resolves with the groups of conversations (distinct), by their numbers. */
+/** Resolves with the groups of conversations (distinct). A conversation may be in several. */
 async function readGroups(
   db: Queryable,
   { tenantId, dimension, conversations, newPairs }: GroupsQuery,
@@ -147,7 +157,12 @@ async function readGroups(
   const ids = [
     conversations.map(({ conversationId }) => conversationId),
     conversations.map(({ externalConversationId }) => externalConversationId),
+    // The planner knows the length of an array, but not how many of its items match a condition.
+    conversations
+      .filter(({ externalConversationId }) => externalConversationId === '')
+      .map(({ conversationId }) => conversationId),
   ].map((column) => `${parameter(arrayParameter('text', column))}::text[]`);
+  const incomplete = ids.pop();
   // A conversation may have a segment twice.
   const distinct = dimension === 'companySegment' ? 'distinct' : '';
   const { rows } = await db.query<FoundGroup>(
@@ -155,8 +170,7 @@ async function readGroups(
        ids as materialized (
          select conversation_id, external_conversation_id, number::integer
            from unnest(${ids.join(', ')}) with ordinality as sent (conversation_id, external_conversation_id, number)),
-       incomplete as (
-         select conversation_id from ids where external_conversation_id = '' and conversation_id <> ''),
+       incomplete as materialized (select unnest(${incomplete}) as conversation_id),
        pairs as (
          select distinct on (conversation_id) conversation_id, external_conversation_id
            from (select conversation_id, s.external_conversation_id, s.updated_at as reported_at
@@ -167,17 +181,20 @@ async function readGroups(
                   union all
                  select conversation_id, m.external_conversation_id, m.quarter_hour
                    from incomplete join message_sent_conversations m using (conversation_id)
-                  where m.tenant_id = ${tenant} and m.external_conversation_id <> ''
+                  where m.tenant_id = ${tenant} and m.conversation_id <> '' and m.external_conversation_id <> ''
                   union all
                  select conversation_id, n.external_conversation_id, n.reported_at
                    from incomplete join new_pairs n using (conversation_id)) as found
           order by conversation_id, reported_at desc, external_conversation_id)
-     select ${distinct} i.number, ${groupsOf(dimension)} as "group"
-       from ids i
-       left join pairs p on p.conversation_id = i.conversation_id and i.external_conversation_id = ''
-       left join conversations c on c.tenant_id = ${tenant}
-        and c.external_conversation_id
-            = coalesce(nullif(i.external_conversation_id, ''), p.external_conversation_id, nullif(i.conversation_id, ''))`,
+     select "group", string_agg(number::text, ',') as numbers
+       from (select ${distinct} i.number, ${groupsOf(dimension)} as "group"
+               from ids i
+               left join pairs p on p.conversation_id = i.conversation_id and i.external_conversation_id = ''
+               left join conversations c on c.tenant_id = ${tenant}
+                and c.external_conversation_id
+                    = coalesce(nullif(i.external_conversation_id, ''), p.external_conversation_id, nullif(i.conversation_id, ''))
+            ) as grouped
+      group by 1`,
     values,
   );
   return rows;

@@ -171,6 +171,8 @@ async function fill(tenant: Tenant): Promise<void> {
     gaps: ['initialSuggestionsId'],
   });
   const pair = { conversation_id: 'C3', external_conversation_id: 'by-message' };
+  // As workers keep it when they compact the counts of the message.
+  await insert('conversation_id_pairs', { tenant_id, ...pair, reported_at: now });
   await insertMessage(tenant, { message_id: 'with-pair', ...pair, omitted: 1 });
   await insertMessage(tenant, { message_id: 'by-message', conversation_id: 'C3', omitted: 62 });
   await insertMessage(tenant, { message_id: 'same', conversation_id: 'SAME', num_edits: 4 });

@@ -207,7 +207,21 @@ async function groupsOfMessages(
   dimension: Dimension,
 ): Promise<Map<string, Set<string | null>>> {
   const { rows } = await pool.query<{ id: string; value: string | string[] | null }>(
-    `select message_id as id, ${COLUMN_OF[dimension]} as value from analytics.messages where tenant_id = $1`,
+    `with pairs as (
+       select distinct on (conversation_id) conversation_id, external_conversation_id
+         from (select conversation_id, external_conversation_id, max(accepted_at) as reported_at
+                 from (select tenant_id, conversation_id, external_conversation_id, accepted_at from automation_events
+                        union all
+                       select tenant_id, conversation_id, external_conversation_id, accepted_at from message_sent
+                        where external_conversation_id is not null and conversation_id <> '') as reported
+                where tenant_id = $1 group by 1, 2) as pair
+        order by conversation_id, reported_at desc, external_conversation_id)
+     select m.message_id as id, c.${COLUMN_OF[dimension]} as value
+       from message_sent m
+       left join pairs p on p.conversation_id = m.conversation_id
+       left join conversations c on c.tenant_id = m.tenant_id and c.external_conversation_id
+            = coalesce(m.external_conversation_id, p.external_conversation_id, nullif(m.conversation_id, ''))
+      where m.tenant_id = $1`,
     [tenantId],
   );
   return new Map(
@@ -218,7 +232,7 @@ async function groupsOfMessages(
   );
 }
 
-/** Expects that a report by a dimension equals a recount of the view. Resolves with the groups' messages. */
+/** Expects that a report by a dimension equals a recount of the rows. Resolves with the groups' messages. */
 async function expectDimension(tenantId: string, groupBy: Dimension, texts: ReportTexts) {
   const rows = await readRows(pool, tenantId);
   const groupsOf = await groupsOfMessages(tenantId, groupBy);
