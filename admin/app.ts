@@ -31,6 +31,7 @@ import { listCredentialReadsOperation } from './operations/credentials/list-read
 import { readCredentialsOperation } from './operations/credentials/read.ts';
 import { listEntitiesOperation } from './operations/entities/list.ts';
 import { showEntityOperation } from './operations/entities/show.ts';
+import { listEventTypesOperation } from './operations/event-types/list.ts';
 import { showEventOperation } from './operations/events/show.ts';
 import { exportOperation } from './operations/export/export.ts';
 import { requireCurrentSecret } from './operations/keys/callers-key.ts';
@@ -115,6 +116,7 @@ function addWebhookRoutes(on: AddRoute, deps: AdminAppDeps, checks: Checks): voi
   on('GET', path, guarded(withoutQuery, inSlot(listWebhooksOperation(deps.pool))));
   on('GET', `${path}/:endpointId`, guarded(withoutQuery, inSlot(showWebhookOperation(deps.pool))));
   on('DELETE', `${path}/:endpointId`, guarded(allowed, inSlot(deleteWebhookOperation(deps))));
+  on('GET', '/admin/v1/event-types', guarded(withoutQuery, listEventTypesOperation()));
 }
 
 function addKeyRoutes(on: AddRoute, deps: AdminAppDeps, { before, after, inBody, inSlot }: Checks): void {

@@ -11,6 +11,7 @@ import { ANALYTICS_SCHEMAS } from './operations/analytics/openapi-schemas.ts';
 import { CREDENTIALS_OPERATIONS, CREDENTIALS_SCHEMAS } from './operations/credentials/openapi.ts';
 import { ENTITY_OPERATIONS } from './operations/entities/openapi.ts';
 import { ENTITY_SCHEMAS } from './operations/entities/openapi-schemas.ts';
+import { EVENT_TYPE_OPERATIONS, EVENT_TYPE_SCHEMAS } from './operations/event-types/openapi.ts';
 import { EVENT_OPERATIONS, EVENT_SCHEMA } from './operations/events/openapi.ts';
 import { EXPORT_OPERATIONS } from './operations/export/openapi.ts';
 import { KEY_OPERATIONS } from './operations/keys/openapi.ts';
@@ -21,6 +22,7 @@ import { WEBHOOK_OPERATIONS, WEBHOOK_SCHEMAS } from './operations/webhooks/opena
 export const ADMIN_OPERATIONS: Operations = {
   ...KEY_OPERATIONS,
   ...WEBHOOK_OPERATIONS,
+  ...EVENT_TYPE_OPERATIONS,
   ...EVENT_OPERATIONS,
   ...ENTITY_OPERATIONS,
   ...ANALYTICS_OPERATIONS,
@@ -51,6 +53,7 @@ export function adminDocument(): JsonSchema {
     schemas: {
       ...KEY_SCHEMAS,
       ...WEBHOOK_SCHEMAS,
+      ...EVENT_TYPE_SCHEMAS,
       Event: EVENT_SCHEMA,
       ...ENTITY_SCHEMAS,
       ...ANALYTICS_SCHEMAS,

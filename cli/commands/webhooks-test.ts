@@ -1,5 +1,6 @@
-import type { Command } from 'commander';
-import { webhookBody } from '../../shared/contracts/webhooks.ts';
+import { type Command, Option } from 'commander';
+import { exampleData } from '../../shared/contracts/event-types.ts';
+import { WEBHOOK_TYPES, type WebhookType, webhookBody } from '../../shared/contracts/webhooks.ts';
 import { AppError } from '../../shared/errors.ts';
 import { ensureTimePartitions } from '../../shared/postgres/time-partitions.ts';
 import { insertAttempts } from '../../shared/postgres/webhook-attempts.ts';
@@ -22,22 +23,41 @@ import {
 /** Timeout of the request, the same as in the workers. */
 const DEADLINE_MS = 15_000;
 
+interface TestOptions {
+  readonly type: WebhookType;
+  readonly tenant?: string;
+  readonly json?: boolean;
+}
+
 /** Adds the command `webhooks test`. */
 export function addWebhooksTest(webhooks: Command, context: CommandContext): void {
   webhooks
     .command('test')
     .argument('<id>', 'the endpoint')
     .description(
-      'send a signed webhook.test from this machine to an endpoint and print its answer; it is not retried',
+      'send a signed sample from this machine to an endpoint and print its answer; it is not retried',
+    )
+    .addOption(
+      new Option('--type <type>', 'the type of the sample, also if the endpoint does not receive this type')
+        .choices(WEBHOOK_TYPES)
+        .default('webhook.test'),
     )
     .option('--tenant <name>', 'the tenant of the endpoint (default: any)')
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: ./sluice webhooks test 01J9ZQ5W3V7Y8X6T4R2P0N1M3K')
-    .action(async (endpointId: string, options: { tenant?: string; json?: boolean }) => {
-      const result = await context.withDatabase(async (database) =>
-        sendSample(context, database, await requireEndpoint(database, options.tenant, endpointId)),
-      );
-      if (options.json) context.printJson({ endpointId, ...result });
+    .addHelpText(
+      'after',
+      `
+The body of a sample is the example of its type in docs/webhooks.md, with the member "sample": true, which no other
+webhook has.
+
+Example: ./sluice webhooks test 01J9ZQ5W3V7Y8X6T4R2P0N1M3K --type automation.reply`,
+    )
+    .action(async (endpointId: string, options: TestOptions) => {
+      const result = await context.withDatabase(async (database) => {
+        const endpoint = await requireEndpoint(database, options.tenant, endpointId);
+        return await sendSample(context, database, endpoint, options.type);
+      });
+      if (options.json) context.printJson({ endpointId, type: options.type, ...result });
       else {
         context.printTable(
           ['webhook', 'status', 'ms', 'answer'],
@@ -59,12 +79,18 @@ export function addWebhooksTest(webhooks: Command, context: CommandContext): voi
     });
 }
 
-async function sendSample(context: CommandContext, database: OpenDatabase, endpoint: NamedEndpoint) {
+async function sendSample(
+  context: CommandContext,
+  database: OpenDatabase,
+  endpoint: NamedEndpoint,
+  type: WebhookType,
+) {
   const keyRing = await keyRingOf(context, database);
   const secret = await secretOf(database, keyRing, endpoint);
   const webhookId = context.nextId();
   const { endpointId, url } = endpoint;
-  const body = Buffer.from(webhookBody('webhook.test', context.clock.nowMs(), { endpointId }));
+  const data = type === 'webhook.test' ? { endpointId } : exampleData(type);
+  const body = Buffer.from(webhookBody(type, context.clock.nowMs(), data, { sample: true }));
   const agent = createAgent({ allow: allowRulesOf(context, database), resolve: createResolve() });
   let exchange: Exchange;
   try {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { adminDocument } from '../../admin/openapi.ts';
 import { asyncApiDocument } from '../../gateway/documents/asyncapi.ts';
 import { gatewayDocument } from '../../gateway/openapi.ts';
+import { withEventTypes } from './event-types.ts';
 import { requestsPage } from './requests.ts';
 import { envExample, settingsPage } from './settings.ts';
 import { stackSection } from './stack.ts';
@@ -14,6 +15,7 @@ export function generatedFiles(): Readonly<Record<string, string>> {
   return {
     'docs/settings.md': settingsPage(stack),
     'docs/requests.md': requestsPage(gatewayDocument(), adminDocument()),
+    'docs/webhooks.md': withEventTypes(readFileSync('docs/webhooks.md', 'utf8')),
     '.env.example': envExample(),
     'docs/openapi.json': json(gatewayDocument()),
     'docs/asyncapi.json': json(asyncApiDocument()),

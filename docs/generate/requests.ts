@@ -29,7 +29,7 @@ interface Parameter {
   readonly schema?: Schema;
 }
 
-interface Schema {
+export interface Schema {
   readonly $ref?: string;
   readonly anyOf?: readonly Schema[];
   readonly type?: string | readonly string[];
@@ -169,7 +169,7 @@ function parameterRow({ name, required, description = '', schema = {} }: Paramet
 }
 
 /** Returns one row per member of an object, including members of nested objects and of items. */
-function membersOf(given: Schema | undefined, document: Document, prefix = ''): string[][] {
+export function membersOf(given: Schema | undefined, document: Document, prefix = ''): string[][] {
   if (given === undefined) return [];
   const schema = resolve(given, document);
   return Object.entries(schema.properties ?? {}).flatMap(([name, member]) => {

@@ -1,15 +1,20 @@
 import { EVENT_HEADERS, FIRST_POSITION_HEADER, REPLAY_HEADER } from '../../shared/contracts/event.ts';
+import {
+  describeEventTypes,
+  type EventTypeDescription,
+  webhookHeadersSchema,
+} from '../../shared/contracts/event-types.ts';
 import { type JsonSchema, jsonSchemaOf } from '../../shared/contracts/json-schema.ts';
 import { KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
 import { packageVersion } from '../../shared/package-root.ts';
 import { eventSchema } from './event-schema.ts';
-import { WEBHOOK_SCHEMAS, webhookHeadersSchema } from './webhook-schema.ts';
 
 /**
  * Returns the answer to `GET /asyncapi.json`: the AsyncAPI 3 document of the topics and the webhooks.
  * `prefix` is the default of the setting for the topic prefix.
  */
 export function asyncApiDocument(prefix = 'sluice.'): JsonSchema {
+  const webhooks = describeEventTypes();
   const topics = KINDS.map(
     (kind) => [kind, topicChannel(topicOf(prefix, kind), [kind], `Records of the kind ${kind}.`)] as const,
   );
@@ -31,7 +36,7 @@ export function asyncApiDocument(prefix = 'sluice.'): JsonSchema {
           'The URL of an endpoint. Delivered at least once, and in order per conversation while the endpoint is healthy.',
         messages: references(
           'messages',
-          WEBHOOK_SCHEMAS.map(([type]) => type),
+          webhooks.map(({ type }) => type),
         ),
       },
     },
@@ -55,11 +60,11 @@ export function asyncApiDocument(prefix = 'sluice.'): JsonSchema {
     components: {
       messages: {
         ...Object.fromEntries(KINDS.map((kind) => [kind, recordMessage(kind)])),
-        ...Object.fromEntries(WEBHOOK_SCHEMAS.map(([type]) => [type, webhookMessage(type)])),
+        ...Object.fromEntries(webhooks.map((webhook) => [webhook.type, webhookMessage(webhook)])),
       },
       schemas: {
         ...Object.fromEntries(KINDS.map((kind) => [kind, jsonSchemaOf(eventSchema(kind))])),
-        ...Object.fromEntries(WEBHOOK_SCHEMAS.map(([type, schema]) => [type, jsonSchemaOf(schema)])),
+        ...Object.fromEntries(webhooks.map(({ type, schema: body }) => [type, body])),
         'event-headers': headers({ ...CONTENT_TYPE, ...REPLAYED }, ['content-type']),
         'webhook-headers': jsonSchemaOf(webhookHeadersSchema),
       },
@@ -103,12 +108,14 @@ function recordMessage(kind: Kind): JsonSchema {
   };
 }
 
-function webhookMessage(type: string): JsonSchema {
+function webhookMessage({ type, description, example }: EventTypeDescription): JsonSchema {
   return {
     name: type,
+    summary: description,
     contentType: 'application/json',
     headers: schema('webhook-headers'),
     payload: schema(type),
+    examples: [{ payload: example }],
   };
 }
 

@@ -1,28 +1,27 @@
+import { describeEventTypes, webhookHeadersSchema } from '../../shared/contracts/event-types.ts';
 import { type JsonSchema, jsonSchemaOf } from '../../shared/contracts/json-schema.ts';
 import { schemaRef } from '../../shared/openapi/document.ts';
-import { WEBHOOK_SCHEMAS, webhookHeadersSchema } from './webhook-schema.ts';
 
 /** The schemas of webhooks by name, for the OpenAPI document. */
 export function webhookSchemas(): Readonly<Record<string, JsonSchema>> {
-  return Object.fromEntries(
-    WEBHOOK_SCHEMAS.map(([type, schema]) => [schemaName(type), jsonSchemaOf(schema)]),
-  );
+  return Object.fromEntries(describeEventTypes().map(({ type, schema }) => [schemaName(type), schema]));
 }
 
 /** Returns the `webhooks` of the OpenAPI document: the requests that endpoints receive, by type. */
 export function openApiWebhooks(): JsonSchema {
   const parameters = headerParameters();
   return Object.fromEntries(
-    WEBHOOK_SCHEMAS.map(([type]) => {
+    describeEventTypes().map(({ type, description, example }) => {
       const operation = {
         operationId: `receive-${type.replace(/[._]/g, '-')}`,
         tags: ['webhooks'],
         summary: type,
+        description,
         security: [],
         parameters,
         requestBody: {
           required: true,
-          content: { 'application/json': { schema: schemaRef(schemaName(type)) } },
+          content: { 'application/json': { schema: schemaRef(schemaName(type)), example } },
         },
         responses: {
           '2XX': { description: 'The webhook is delivered.' },

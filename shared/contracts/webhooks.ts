@@ -21,7 +21,15 @@ export function isWebhookType(text: string): text is WebhookType {
   return (WEBHOOK_TYPES as readonly string[]).includes(text);
 }
 
-/** Returns the body of a webhook: exactly these bytes are stored, signed and sent. */
-export function webhookBody(type: WebhookType, timestampMs: number, data: JsonObject): string {
-  return writeJson({ type, timestamp: new Date(timestampMs).toISOString(), data });
+/**
+ * Returns the body of a webhook: exactly these bytes are stored, signed and sent. A sample is marked
+ * in the body, because the signature covers only the body, the id and the timestamp.
+ */
+export function webhookBody(
+  type: WebhookType,
+  timestampMs: number,
+  data: JsonObject,
+  { sample }: { readonly sample?: true } = {},
+): string {
+  return writeJson({ type, timestamp: new Date(timestampMs).toISOString(), data, sample });
 }

@@ -6,6 +6,7 @@ import { topicOf } from '../../shared/contracts/kinds.ts';
 import type { LogRecord } from '../../shared/log/log.ts';
 import type { Product } from '../support/product.ts';
 import { waitFor } from '../support/wait.ts';
+import { webhookProblems } from '../support/webhook-schemas.ts';
 
 interface ReceivedWebhook {
   readonly headers: IncomingHttpHeaders;
@@ -127,6 +128,7 @@ async function openPipeline(product: Product): Promise<Pipeline> {
     async close() {
       receiver.close();
       await product.stop();
+      expect(webhooks.flatMap(({ body }) => webhookProblems(JSON.parse(body)))).toEqual([]);
     },
   };
 }

@@ -7,6 +7,7 @@ import { writeKeyRingFile } from '../../cli/data-dir/key-ring-file.ts';
 import { webhookProblem } from '../../cli/webhooks/receiver.ts';
 import { writeTenantUsage } from '../../gateway/sql/tenant-usage.ts';
 import { startGateway } from '../../gateway/start.ts';
+import { describeEventTypes } from '../../shared/contracts/event-types.ts';
 import { QualityCounts } from '../../shared/data-quality/counts.ts';
 import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts';
 import { webhookSecretAad } from '../../shared/keyring/webhook-secret-aad.ts';
@@ -359,6 +360,19 @@ describe('webhooks', () => {
         stderr: `sluice: there is no webhook endpoint ${endpointId}: see \`./sluice webhooks list\`\n`,
       });
     }
+  });
+
+  it('are tested with the example of any type, marked as a sample', async () => {
+    const { endpointId, secret } = await json(`webhooks create --tenant acme --url ${receiver.url}`);
+    for (const { type, example } of describeEventTypes()) {
+      expect(await json(`webhooks test ${endpointId} --type ${type}`)).toMatchObject({ type, status: 200 });
+      const { body, headers, json: got } = receiver.requests.at(-1)!;
+      const data = type === 'webhook.test' ? { endpointId } : example.data;
+      expect(got).toEqual({ type, timestamp: expect.any(String), data, sample: true });
+      expect(webhookProblem(headers, body, [parseWebhookSecret(secret)!], Date.now())).toBeUndefined();
+    }
+    const unknown = await sluice(`webhooks test ${endpointId} --type automation.replied`);
+    expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('automation.reply, ')]);
   });
 
   it('are refused for an address that workers do not dial, and without a key ring', async () => {

@@ -406,7 +406,7 @@ async function useCredentials(pool: Pool): Promise<unknown> {
 
 async function useWebhooks(pool: Pool): Promise<unknown> {
   const bench = createWebhookBench(pool);
-  const receiver = await startReceiver();
+  const receiver = await startReceiver({ eventsOfTest: true });
   await bench.tenant('hooks');
   const startedMs = Date.now();
   const { endpointId } = await bench.endpoint('hooks', `${receiver.url}/`, ['automation.reply']);

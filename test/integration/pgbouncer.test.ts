@@ -22,7 +22,7 @@ describe.skipIf(!hasPgbouncer()).each<PoolMode>(['transaction', 'session'])(
     let receiver: Receiver;
 
     beforeAll(async () => {
-      [database, receiver] = await Promise.all([createTestDatabase(), startReceiver()]);
+      [database, receiver] = await Promise.all([createTestDatabase(), startReceiver({ eventsOfTest: true })]);
       pgbouncer = await startPgbouncer(database.url, mode);
       pool = createPool({ connectionString: pgbouncer.url, max: 6, applicationName: 'sluice-test', logger });
     });

@@ -414,7 +414,7 @@ test('the dispatcher sends to healthy endpoints without delay while others never
 });
 
 test('a new dispatcher gives endpoints that fail already at most half of the exchanges', async () => {
-  const dead = await startReceiver();
+  const dead = await startReceiver({ eventsOfTest: true });
   afterTest(() => dead.close());
   const held = holdAnswers();
   dead.script(() => held.answer);
@@ -497,7 +497,10 @@ test.each(['127.0.0.1', '2130706433', '0x7f000001', '[::ffff:7f00:1]', '[::1]', 
 );
 
 test('the dispatcher fails an exchange with an untrusted certificate', async () => {
-  const secure = await startReceiver({ tls: { key: TEST_CERTIFICATE_KEY, cert: TEST_CERTIFICATE } });
+  const secure = await startReceiver({
+    tls: { key: TEST_CERTIFICATE_KEY, cert: TEST_CERTIFICATE },
+    eventsOfTest: true,
+  });
   afterTest(() => secure.close());
   const url = `https://receiver.test:${secure.port}/`;
   const { endpointId } = await bench.endpoint(tenantId, url);

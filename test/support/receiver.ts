@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { webhookProblems } from './webhook-schemas.ts';
 
 /** One complete request that a receiver got. */
 export interface Received {
@@ -32,20 +33,27 @@ export interface Receiver {
   readonly open: { readonly now: number; readonly most: number };
   /** Sets how later requests are answered. The default is 200 for all. */
   script(script: Script): void;
+  /** Rejects if a webhook did not match the schema of its type. */
   close(): Promise<void>;
 }
 
 export interface ReceiverOptions {
   /** Key and certificate as PEM; makes the receiver use https. */
   readonly tls?: { readonly key: string; readonly cert: string };
+  /**
+   * Whether the test writes events itself, of any content. Then only types that a dispatcher writes
+   * must match their schema.
+   */
+  readonly eventsOfTest?: boolean;
 }
 
 /** Starts a webhook receiver on a free port of loopback. */
-export async function startReceiver({ tls }: ReceiverOptions = {}): Promise<Receiver> {
+export async function startReceiver({ tls, eventsOfTest }: ReceiverOptions = {}): Promise<Receiver> {
   const requests: Received[] = [];
   const open = { now: 0, most: 0 };
   let script: Script = () => 200;
   let connections = 0;
+  const problems = new Set<string>();
   const numbers = new WeakMap<object, number>();
 
   const server = tls ? createTlsServer(tls) : createServer();
@@ -71,6 +79,8 @@ export async function startReceiver({ tls }: ReceiverOptions = {}): Promise<Rece
       connection: numbers.get(request.socket) ?? 0,
     };
     requests.push(received);
+    if (mustMatch(received, eventsOfTest))
+      for (const one of webhookProblems(received.json)) problems.add(one);
     const status = await script(received, response);
     if (status !== undefined) response.writeHead(status).end();
   });
@@ -89,6 +99,13 @@ export async function startReceiver({ tls }: ReceiverOptions = {}): Promise<Rece
       server.closeAllConnections();
       server.close();
       await once(server, 'close');
+      if (problems.size > 0)
+        throw new Error(`webhooks without a matching schema: ${[...problems].join('; ')}`);
     },
   };
+}
+
+function mustMatch({ headers, json }: Received, eventsOfTest = false): boolean {
+  const isWebhook = headers['webhook-signature'] !== undefined;
+  return isWebhook && (!eventsOfTest || /^webhook\./.test(json.type));
 }

@@ -32,7 +32,7 @@ export function useWebhookBench(
     const tenantId = `tenant${tenants}`;
     bench.clock.reset();
     await bench.tenant(tenantId);
-    receiver = await startReceiver();
+    receiver = await startReceiver({ eventsOfTest: true });
     prepare({ tenantId, receiver });
   });
 

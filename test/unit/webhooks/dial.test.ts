@@ -15,7 +15,7 @@ const NO_ROUTE = 'could not be sent: ENETUNREACH (no route to its address)';
 let receiver: Receiver;
 
 beforeEach(async () => {
-  receiver = await startReceiver();
+  receiver = await startReceiver({ eventsOfTest: true });
 });
 
 afterEach(() => receiver.close());
