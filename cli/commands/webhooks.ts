@@ -21,6 +21,7 @@ import {
 } from '../webhooks/endpoints.ts';
 import { addWebhooksListen } from './webhooks-listen.ts';
 import { addWebhooksTest } from './webhooks-test.ts';
+import { addWebhooksVerify } from './webhooks-verify.ts';
 
 interface TenantOptions {
   readonly tenant?: string;
@@ -35,6 +36,7 @@ export function addWebhooksCommands(program: Command, context: CommandContext): 
   addDelete(webhooks, context);
   addWebhooksTest(webhooks, context);
   addWebhooksListen(webhooks, context);
+  addWebhooksVerify(webhooks, context);
 }
 
 interface CreateOptions {

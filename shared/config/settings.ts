@@ -105,6 +105,14 @@ const command = {
     example: 'THE_SECRET_THAT_keys_create_PRINTED',
     secret: true,
   },
+  WEBHOOK_SECRET: {
+    allowed: 'one secret, or several separated by white space',
+    schema: anyText('').schema.optional(),
+    usedBy: ['cli'],
+    meaning: 'Signing secret of the endpoint whose webhook `sluice webhooks verify` verifies.',
+    example: 'whsec_THE_SECRET_THAT_webhooks_create_PRINTED',
+    secret: true,
+  },
   SLUICE_COMMAND: {
     allowed: 'any text',
     schema: anyText('').schema.optional(),

@@ -1,9 +1,12 @@
+import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { buildProgram } from '../../cli/program.ts';
 import { dayOf } from '../../shared/postgres/times.ts';
+import { formatWebhookSecret } from '../../shared/webhooks/secrets.ts';
+import { signatureHeaders } from '../../shared/webhooks/sign.ts';
 import { type CommandResult, runSluice, startCommand } from '../support/command.ts';
 import { addDeadLetter } from '../support/dead-letters.ts';
 import { type Product, startOwnProduct } from '../support/product.ts';
@@ -70,6 +73,20 @@ const toFile = (name: string) => ({
   needs: database,
 });
 
+/** Returns options that name the files of a captured webhook, which are written first. */
+function capturedWebhook(): string {
+  const file = (name: string, content: string) => {
+    const path = join(tmpdir(), `sluice-captured-${process.pid}-${name}`);
+    writeFileSync(path, content);
+    return path;
+  };
+  const secret = Buffer.alloc(32, 7);
+  const message = { messageId: 'message-1', body: Buffer.from('{}'), timestampMs: Date.now() };
+  const headers = file('headers.json', JSON.stringify(signatureHeaders(message, [secret])));
+  const secretFile = file('secret.txt', formatWebhookSecret(secret));
+  return `--headers ${headers} --body ${file('body.json', '{}')} --secret-file ${secretFile}`;
+}
+
 const EXPECTED: Readonly<Record<string, Expected>> = {
   migrate: { args: () => '', needs: database },
   'topics accept': { args: () => '', needs: log },
@@ -90,6 +107,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   'webhooks test': { args: ({ endpointId }) => endpointId, needs: database },
   'webhooks delete': { args: ({ spareEndpointIds }, n) => spareEndpointIds[n]!, needs: database },
   'webhooks listen': { args: () => '--tenant acme --port 0', needs: database },
+  'webhooks verify': { args: capturedWebhook, needs: [] },
   'credentials reads': { args: () => '--tenant acme', needs: database },
   'credentials erase': { args: () => '--tenant acme --conversation CHAT1', needs: database },
   'credentials reencrypt': { args: () => '--dry-run', needs: database },
