@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -19,6 +19,7 @@ import {
   pageBlocks,
   pythonExamples,
   pythonVersion,
+  receiverCode,
   run,
 } from '../support/caller-examples.ts';
 import { type Fault, type FaultyGateway, startFaultyGateway } from '../support/faulty-gateway.ts';
@@ -184,6 +185,66 @@ async function expectVerification(receiver: ChildProcess, url: string, secret: U
     ),
   );
 }
+
+describe('the code of docs/webhooks.md', () => {
+  const secret = Buffer.alloc(32, 0xfb);
+  const other = Buffer.alloc(32, 1);
+  const body = Buffer.from('{"type":"automation.reply","text":"żółw"}');
+  const signed = (offS = 0, ...secrets: Uint8Array[]) =>
+    signatureHeaders(
+      { messageId: 'M', body, timestampMs: Date.now() + offS * 1000 },
+      secrets.length > 0 ? secrets : [secret],
+    );
+  const without = (name: string) =>
+    Object.fromEntries(Object.entries(signed()).filter(([header]) => header !== name));
+  /** Whether the code must accept a request that arrives now. */
+  const requests = () =>
+    [
+      [true, body, signed()],
+      [true, body, signed(0, other, secret)],
+      [true, body, signed(0, secret, other)],
+      [true, body, signed(-200)],
+      [false, body, signed(0, other)],
+      [false, body, signed(-310)],
+      [false, body, signed(400)],
+      [false, Buffer.concat([body, Buffer.from('\n')]), signed()],
+      [false, body, { ...signed(), 'webhook-id': 'N' }],
+      [false, body, without('webhook-timestamp')],
+      [false, body, without('webhook-signature')],
+      [false, body, {}],
+    ] as const;
+  const expected = requests().map(([isValid]) => isValid);
+  const text = `whsec_${secret.toString('base64')}`;
+
+  it.each([0, 1])('verifies webhooks in TypeScript, block %i', async (block) => {
+    const { verify, isValid } = await import(join(compiled.folder, `verify-${block}.js`));
+    const accepts = (...request: unknown[]): boolean => {
+      if (isValid) return isValid(...request);
+      try {
+        return verify(...request).type === 'automation.reply';
+      } catch {
+        return false;
+      }
+    };
+    expect(requests().map(([, given, headers]) => accepts(given, headers, text))).toEqual(expected);
+  });
+
+  it.skipIf(pythonVersion === undefined)('verifies webhooks in Python by hand', async () => {
+    const code = (await receiverCode('python')).find((block) => block.includes('import base64'))!;
+    const given = requests().map(([, raw, headers]) => [raw.toString('hex'), headers, text]);
+    const program = `${code}
+import json, sys
+print(json.dumps([is_valid(bytes.fromhex(body), *rest) for body, *rest in json.load(sys.stdin)]))`;
+    const { stdout, stderr } = spawnSync('python3', ['-c', program], { input: JSON.stringify(given) });
+    expect([stderr.toString(), JSON.parse(`${stdout}` || 'null')]).toEqual(['', expected]);
+  });
+
+  it('takes at most 15 lines by hand', async () => {
+    const [, typescript] = await receiverCode('ts');
+    const [, python] = await receiverCode('python');
+    for (const code of [typescript, python]) expect(code!.trim().split('\n').length).toBeLessThanOrEqual(15);
+  });
+});
 
 describe('documented shell blocks', () => {
   let blocks: string[];

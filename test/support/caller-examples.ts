@@ -1,5 +1,5 @@
 import { type ChildProcess, execFile, spawnSync } from 'node:child_process';
-import { mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -24,13 +24,21 @@ export const pythonVersion = /^Python (\S+)/.exec(
   spawnSync('python3', ['--version'], { encoding: 'utf8' }).stdout ?? '',
 )?.[1];
 
-/** Compiles the TypeScript programs with strict options. */
+/**
+ * Compiles the TypeScript programs, and the code of docs/webhooks.md as `verify-N.ts`, with strict
+ * options.
+ */
 export async function compileTypescriptExamples(): Promise<ExampleLanguage & { readonly folder: string }> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-examples-'));
   await writeFile(join(folder, 'package.json'), '{"type":"module"}');
-  const sources = (await exampleFiles('typescript')).map((name) =>
-    join(ROOT, 'examples', 'typescript', name),
-  );
+  // For the package that the code of the page imports.
+  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  const source = join(folder, 'source');
+  await cp(join(ROOT, 'examples', 'typescript'), source, { recursive: true });
+  for (const [index, code] of (await receiverCode('ts')).entries()) {
+    await writeFile(join(source, `verify-${index}.ts`), code);
+  }
+  const sources = (await readdir(source)).map((name) => join(source, name));
   const options = '--ignoreConfig --strict --exactOptionalPropertyTypes --noUncheckedIndexedAccess';
   const output = '--module nodenext --target es2022 --types node --rewriteRelativeImportExtensions --outDir';
   const args = [...`${options} ${output}`.split(' '), folder, ...sources];
@@ -42,6 +50,13 @@ export async function compileTypescriptExamples(): Promise<ExampleLanguage & { r
     folder,
     command: (program) => ({ file: process.execPath, args: [`${program}.js`], cwd: folder }),
   };
+}
+
+/** Resolves with the code in docs/webhooks.md in one language: with the package, then by hand. */
+export async function receiverCode(language: 'ts' | 'python'): Promise<string[]> {
+  const page = await readFile(join(ROOT, 'docs', 'webhooks.md'), 'utf8');
+  const blocks = page.matchAll(new RegExp(`^\`\`\`${language}\n([\\s\\S]*?)^\`\`\`$`, 'gm'));
+  return [...blocks].map(([, block]) => block!);
 }
 
 export const pythonExamples: ExampleLanguage = {
