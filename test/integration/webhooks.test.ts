@@ -243,3 +243,18 @@ test('the dispatcher sends to the URL that the endpoint has at dispatch', async 
   start();
   await waitForStates(endpointId, ['delivered']);
 });
+
+test('the dispatcher retries at the endpoint that failed, and sends nothing again to the others', async () => {
+  const failing = await bench.endpoint(tenantId, `${receiver.url}/failing`);
+  const healthy = await bench.endpoint(tenantId, `${receiver.url}/healthy`);
+  receiver.script(({ path }) => (path.endsWith('/failing') && receiver.requests.length < 3 ? 500 : 200));
+  start({ random: () => 0 });
+  await bench.emit(reply(tenantId, 'A', 1));
+  await waitForStates(healthy.endpointId, ['delivered']);
+  await waitForAttempts(failing.endpointId, 1);
+  bench.clock.advance(6000);
+  await waitForStates(failing.endpointId, ['delivered']);
+  const paths = receiver.requests.map(({ path }) => path.split('/').at(-1)).sort();
+  expect(paths).toEqual(['failing', 'failing', 'healthy']);
+  expect(new Set(receiver.requests.map(({ messageId }) => messageId)).size).toBe(1);
+});
