@@ -1,7 +1,6 @@
 import { describeEventTypes, type EventTypeDescription } from '../../shared/contracts/event-types.ts';
 import type { JsonSchema } from '../../shared/contracts/json-schema.ts';
 import { membersOf, type Schema } from './requests.ts';
-import { table } from './settings.ts';
 
 /** Generates the event types in docs/webhooks.md. */
 
@@ -59,6 +58,26 @@ function membersOfData({ schema }: Pick<EventTypeDescription, 'schema'>): string
 
 function dataOf(schema: JsonSchema): Schema {
   return (schema as { readonly properties: { readonly data: Schema } }).properties.data;
+}
+
+/**
+ * Returns a table as the formatter writes it, which checks this page because most of it is written by
+ * hand.
+ */
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = head.map((title, index) =>
+    Math.max(...[title, ...rows.map((row) => row[index]!)].map((cell) => cell.length)),
+  );
+  const line = (cells: readonly string[], fill = ' ') =>
+    `| ${cells.map((cell, index) => cell.padEnd(widths[index]!, fill)).join(' | ')} |`;
+  return `${[
+    line(head),
+    line(
+      head.map(() => ''),
+      '-',
+    ),
+    ...rows.map((row) => line(row)),
+  ].join('\n')}\n`;
 }
 
 /** Returns the anchor that GitHub makes of a heading. */
