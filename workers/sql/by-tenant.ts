@@ -25,9 +25,11 @@ export function sortedByTenant<Row>(
 }
 
 /**
- * Runs one statement for each tenant's ids, in the order of the ids, and resolves with all results
- * in that order. A statement that locks rows must name one tenant: a cluster that is sharded by
- * tenant (Citus) refuses locks over several shards.
+ * Runs one statement for each tenant's ids, in the order of the tenants, and resolves with all
+ * results in that order. The ids of a tenant keep their order. So concurrent transactions whose ids
+ * are sorted lock rows in the same order, even if the ids are not sorted by tenant. A statement that
+ * locks rows must name one tenant: a cluster that is sharded by tenant (Citus) refuses locks over
+ * several shards.
  */
 export async function byTenant<Id extends { readonly tenantId: string }, T>(
   db: Queryable,
@@ -40,10 +42,8 @@ export async function byTenant<Id extends { readonly tenantId: string }, T>(
     if (ofTenant) ofTenant.push(id);
     else tenants.set(id.tenantId, [id]);
   }
-  const statements = [...tenants].map(
-    ([tenantId, ofTenant]) =>
-      () =>
-        run(tenantId, ofTenant),
-  );
+  const statements = [...tenants.keys()]
+    .sort(compareText)
+    .map((tenantId) => () => run(tenantId, tenants.get(tenantId)!));
   return (await runTogether<(readonly T[])[]>(db, statements)).flat();
 }
