@@ -1,5 +1,6 @@
 import { runInSlices } from '../map-in-slices.ts';
 import { addCounts, type Counts } from '../message-sent/counts.ts';
+import { groupsMaxOf } from '../reports/report-query.ts';
 import { arrayParameter } from './array-parameter.ts';
 import { type Column, unnestInSlices } from './bulk-rows.ts';
 import {
@@ -58,8 +59,9 @@ export interface ReportBytes {
 const REPORT_BYTES: ReportBytes = { max: 128 * 1024 * 1024, page: 8 * 1024 * 1024 };
 
 /**
- * Resolves with the counts of messages by their conversations' metadata as it is now, in no order;
- * `too-large`: the range has more conversations than a report adds up. Call it in a transaction with
+ * Resolves with the counts of messages by their conversations' metadata as it is now, in no order,
+ * or with some of them if there are more groups than a report may have; `too-large`: the range has
+ * more conversations than a report adds up. Call it in a transaction with
  * one snapshot.
  */
 export async function readGroupCounts(
@@ -74,6 +76,7 @@ export async function readGroupCounts(
   const deltas = await readDeltas(db, tenantId);
   const newPairs = await runInSlices(pairsIn(deltas));
   const groups: Groups = new Map();
+  const groupsMax = groupsMaxOf(bounds);
   const addParts = async (parts: Iterable<ConversationsAt>) => {
     const conversations = await runInSlices(sumConversations(parts, bounds));
     if (conversations.length === 0) return;
@@ -81,8 +84,12 @@ export async function readGroupCounts(
     await runInSlices(addToGroups(groups, conversations, found));
   };
   await addParts(deltas);
-  for (const pageRange of pagesOf(sizes, page)) await addParts(await readBlocks(db, tenantId, pageRange));
+  for (const pageRange of pagesOf(sizes, page)) {
+    if (groups.size > groupsMax) break;
+    await addParts(await readBlocks(db, tenantId, pageRange));
+  }
   for await (const earlier of readEarlierSums(db, range)) {
+    if (groups.size > groupsMax) break;
     const found = await readGroups(db, { tenantId, dimension, conversations: earlier, newPairs });
     await runInSlices(addToGroups(groups, earlier, found));
   }

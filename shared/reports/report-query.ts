@@ -120,6 +120,11 @@ function startsOf({ interval, zone, fromMs, toMs }: Range): number[] {
   return interval === 'total' ? [] : localStarts(zone, { fromMs, toMs }, interval);
 }
 
+/** Returns how many groups a report with these bounds of intervals may have; see {@link groupsProblem}. */
+export function groupsMaxOf(bounds: readonly number[]): number {
+  return Math.min(GROUPS_MAX, Math.floor(ROWS_MAX / (bounds.length - 1)));
+}
+
 /** Returns why a report with so many groups is refused; undefined if it is not. */
 export function groupsProblem(
   groups: number,
