@@ -52,7 +52,8 @@ const PLACES: Readonly<Record<Exclude<ErasedSubject, 'tenant'>, readonly (readon
   ],
 };
 
-const BLOCKS = 500;
+/** A block of a busy tenant has megabytes. */
+const BLOCKS = 16;
 
 /** Yields the ids of conversations in the counts of messages, which are in the bytes of blocks. */
 async function* readBlockIds(

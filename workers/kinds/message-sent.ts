@@ -176,7 +176,7 @@ function isOmitted(column: number): boolean {
   return encoder.bytesOf(column) === 0;
 }
 
-/** Compares records by time, tenant and message, as the primary key does. */
+/** Compares records by time, by which messages are found, then by tenant and message. */
 function compareRecords({ event: a }: ReadRecord<EncodedRow>, { event: b }: ReadRecord<EncodedRow>): number {
   return a.acceptedAtMs - b.acceptedAtMs || compareText(a.tenantId, b.tenantId) || compareText(a.id, b.id);
 }

@@ -45,7 +45,7 @@ const COLUMNS: readonly Column<MessageSentRow>[] = [
   { name: 'request_id', type: 'text', value: ({ event }) => event.requestId },
 ];
 
-/** Stores MessageSent events (sorted by time, tenant and message, as the primary key). */
+/** Stores MessageSent events (sorted by time, in which their index finds them). */
 export async function insertMessageSent(
   db: Queryable,
   rows: readonly MessageSentRow[],
