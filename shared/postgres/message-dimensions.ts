@@ -1,6 +1,5 @@
 import { runInSlices } from '../map-in-slices.ts';
 import { addCounts, type Counts } from '../message-sent/counts.ts';
-import { groupsMaxOf } from '../reports/report-query.ts';
 import { arrayParameter } from './array-parameter.ts';
 import { type Column, unnestInSlices } from './bulk-rows.ts';
 import {
@@ -47,6 +46,11 @@ export interface GroupCounts {
   readonly counts: Counts;
 }
 
+export interface GroupRange extends Omit<CountRange, 'byType'> {
+  /** With more groups, the rest of the range is not read. Default: no limit. */
+  readonly groupsMax?: number;
+}
+
 /** How much a report reads. Default: {@link REPORT_BYTES}. */
 export interface ReportBytes {
   /** Bytes of conversations of the range; more are refused. */
@@ -60,23 +64,22 @@ const REPORT_BYTES: ReportBytes = { max: 128 * 1024 * 1024, page: 8 * 1024 * 102
 
 /**
  * Resolves with the counts of messages by their conversations' metadata as it is now, in no order,
- * or with some of them if there are more groups than a report may have; `too-large`: the range has
+ * or with some of them if there are more than `groupsMax` groups; `too-large`: the range has
  * more conversations than a report adds up. Call it in a transaction with
  * one snapshot.
  */
 export async function readGroupCounts(
   db: Queryable,
-  range: Omit<CountRange, 'byType'>,
+  range: GroupRange,
   dimension: Dimension,
   { max, page }: ReportBytes = REPORT_BYTES,
 ): Promise<GroupCounts[] | 'too-large'> {
-  const { tenantId, bounds } = range;
+  const { tenantId, bounds, groupsMax = Number.POSITIVE_INFINITY } = range;
   const sizes = await readBlockSizes(db, range);
   if (sizes.reduce((sum, { bytes }) => sum + bytes, 0) > max) return 'too-large';
   const deltas = await readDeltas(db, tenantId);
   const newPairs = await runInSlices(pairsIn(deltas));
   const groups: Groups = new Map();
-  const groupsMax = groupsMaxOf(bounds);
   const addParts = async (parts: Iterable<ConversationsAt>) => {
     const conversations = await runInSlices(sumConversations(parts, bounds));
     if (conversations.length === 0) return;

@@ -1,7 +1,12 @@
 import { COUNT_NAMES, type Counts, countsOf, type MessageCounts } from '../message-sent/counts.ts';
 import { TIMES, type TimeName } from '../message-sent/delta.ts';
 import type { Histogram } from '../message-sent/histogram.ts';
-import { DIMENSIONS, type Dimension, readGroupCounts } from '../postgres/message-dimensions.ts';
+import {
+  DIMENSIONS,
+  type Dimension,
+  type GroupRange,
+  readGroupCounts,
+} from '../postgres/message-dimensions.ts';
 import { type CountRange, readTypeCounts } from '../postgres/message-sent-counts.ts';
 import { inTransaction, type Pool, type Queryable } from '../postgres/pool.ts';
 import { readUnstoredRecords } from '../postgres/unstored-records.ts';
@@ -13,7 +18,7 @@ import {
   type ReportResult,
   ratio,
 } from './report.ts';
-import { groupsProblem, type ReportQuery } from './report-query.ts';
+import { groupsMaxOf, groupsProblem, type ReportQuery } from './report-query.ts';
 
 /** The values by which messages are grouped. */
 export const MESSAGE_GROUPS: readonly MessageGroupBy[] = [
@@ -89,7 +94,7 @@ export async function reportMessageSent(
   const read =
     groupBy === undefined || groupBy === 'augmentationType'
       ? await readTypes(pool, { ...range, byType: groupBy !== undefined })
-      : await readDimension(pool, range, groupBy);
+      : await readDimension(pool, { ...range, groupsMax: groupsMaxOf(query.bounds) }, groupBy);
   if (read === 'too-large') return { ok: false, details: [TOO_MANY_CONVERSATIONS] };
   const { found, sizes } = read;
   const problem = groupsProblem(sizes.size, query);
@@ -141,7 +146,7 @@ interface CountedGroup {
 /** Reads the groups and all messages in one snapshot, so that they agree. */
 async function readDimension(
   pool: Pool,
-  range: CountRange,
+  range: GroupRange,
   dimension: Dimension,
 ): Promise<Found | 'too-large'> {
   const groups = await inTransaction(

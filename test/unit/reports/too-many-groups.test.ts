@@ -32,7 +32,7 @@ it('a report reads no further page once it has more groups than it may have', as
     if (!text.includes('new_pairs')) return { rows: [] };
     return rowsOf(PER_BLOCK, (i) => ({ group: `${pages}/${i}`, numbers: `${i + 1}` }));
   };
-  const range = { tenantId: 'tenant', bounds: [0, (BLOCKS + 2) * QUARTER_HOUR_MS] };
+  const range = { tenantId: 'tenant', bounds: [0, (BLOCKS + 2) * QUARTER_HOUR_MS], groupsMax: 1000 };
   const limits = { max: 1e9, page: 1 };
   const counted = await readGroupCounts({ query } as unknown as Queryable, range, 'lobId', limits);
   expect([pages, counted.length]).toEqual([6, 1200]);
