@@ -49,7 +49,8 @@ const GROUPS_MAX = 10_000;
 /** Limits of one transaction, which would otherwise be committed for each of thousands of tenants. */
 const GROUPS_AT_ONCE = 64;
 const DELTAS_AT_ONCE = 256;
-const IDLE_IN_TRANSACTION_MS = 3_000;
+/** Decoding and encoding the block of a million conversations takes some seconds. */
+const IDLE_IN_TRANSACTION_MS = 30_000;
 const STATEMENT_TIMEOUT_MS = 10_000;
 
 interface WaitingGroup extends ListedGroup {
