@@ -5,7 +5,7 @@ import { AppError } from '../../shared/errors.ts';
 import { ensureTimePartitions } from '../../shared/postgres/time-partitions.ts';
 import { insertAttempts } from '../../shared/postgres/webhook-attempts.ts';
 import { createAgent } from '../../shared/webhooks/connect.ts';
-import type { Exchange } from '../../shared/webhooks/exchange.ts';
+import { attemptPartsOf, type Exchange } from '../../shared/webhooks/exchange.ts';
 import { createResolve } from '../../shared/webhooks/resolve.ts';
 import { createSend } from '../../shared/webhooks/send.ts';
 import type { CommandContext } from '../context.ts';
@@ -119,8 +119,9 @@ async function record(
   { pool }: OpenDatabase,
   endpoint: NamedEndpoint,
   messageId: string,
-  { outcome, startedAtMs, finishedAtMs }: Exchange,
+  exchange: Exchange,
 ): Promise<void> {
+  const { outcome, startedAtMs, finishedAtMs } = exchange;
   await ensureTimePartitions(pool, 'webhook_attempts', finishedAtMs, finishedAtMs);
   await insertAttempts(pool, endpoint, [
     {
@@ -131,6 +132,7 @@ async function record(
       status: outcome.status ?? null,
       error: outcome.kind === 'failed' ? outcome.error : null,
       answer: outcome.answer ?? null,
+      ...attemptPartsOf(exchange),
     },
   ]);
 }

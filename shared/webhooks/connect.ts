@@ -4,6 +4,7 @@ import { connect as connectTls, createSecureContext, type TLSSocket } from 'node
 import { AppError } from '../errors.ts';
 import { Connection } from './connection.ts';
 import { createDialer, type Destination, type Dialer, type DialOptions } from './dial.ts';
+import type { Timing } from './timing.ts';
 
 export interface AgentOptions extends DialOptions {
   /** Certificates to trust instead of the default ones, as PEM; used by tests. */
@@ -14,10 +15,10 @@ export interface AgentOptions extends DialOptions {
 export interface WebhookAgent {
   /**
    * Returns an idle connection to the origin of a URL, or a new one, of which the caller is the only
-   * user. The address of a new connection is resolved and checked. Rejects with the errors of a
-   * dial, and with those of TLS.
+   * user. The address of a new connection is resolved and checked, and `timing` measures its parts.
+   * Rejects with the errors of a dial, and with those of TLS.
    */
-  connect(url: URL): Connection | Promise<Connection>;
+  connect(url: URL, timing: Timing): Connection | Promise<Connection>;
   /** Closes all connections. */
   destroy(): Promise<void>;
 }
@@ -54,8 +55,8 @@ class Agent implements WebhookAgent {
     this.sweeper.unref();
   }
 
-  connect(url: URL): Connection | Promise<Connection> {
-    return this.takeIdle(url.origin) ?? this.open(url);
+  connect(url: URL, timing: Timing): Connection | Promise<Connection> {
+    return this.takeIdle(url.origin) ?? this.open(url, timing);
   }
 
   async destroy(): Promise<void> {
@@ -74,11 +75,16 @@ class Agent implements WebhookAgent {
     return undefined;
   }
 
-  private async open(url: URL): Promise<Connection> {
+  private async open(url: URL, timing: Timing): Promise<Connection> {
     const { protocol, origin } = url;
     const destination = destinationOf(url);
-    const wire = await this.dialer.dial(destination);
-    const socket = protocol === 'https:' ? await this.startTls(destination, wire, origin) : wire;
+    const wire = await this.dialer.dial(destination, timing);
+    let socket: Socket | TLSSocket = wire;
+    if (protocol === 'https:') {
+      timing.begin('tls');
+      socket = await this.startTls(destination, wire, origin);
+      timing.end();
+    }
     const connection = new Connection({
       origin,
       socket,

@@ -3,6 +3,7 @@ import { settledWithDeadline } from '../async.ts';
 import { AppError } from '../errors.ts';
 import { type AllowRule, targetProblem } from './addresses.ts';
 import type { Resolve } from './resolve.ts';
+import type { Timing } from './timing.ts';
 
 /** The address to connect to. */
 export interface Destination {
@@ -13,8 +14,8 @@ export interface Destination {
   readonly port: number;
 }
 
-/** Connects to a destination over TCP. The caller adds TLS. */
-export type Dial = (destination: Destination) => Promise<Socket>;
+/** Connects to a destination over TCP, and measures that. The caller adds TLS. */
+export type Dial = (destination: Destination, timing: Timing) => Promise<Socket>;
 
 export interface DialOptions {
   readonly allow: readonly AllowRule[];
@@ -50,13 +51,17 @@ const ADDRESSES_MAX = 4;
 export function createDialer({ allow, resolve }: DialOptions): Dialer {
   const dials = new Set<AbortController>();
 
-  async function dial(destination: Destination): Promise<Socket> {
+  async function dial(destination: Destination, timing: Timing): Promise<Socket> {
     const controller = new AbortController();
     const { signal } = controller;
     const timer = setTimeout(() => controller.abort(connectTimeout()), CONNECT_TIMEOUT_MS);
     dials.add(controller);
+    timing.begin('dns');
     try {
-      return await connectFirst(permittedAddresses(destination, signal), destination.port, signal);
+      const addresses = permittedAddresses(destination, signal, timing);
+      const socket = await connectFirst(addresses, destination.port, signal);
+      timing.end();
+      return socket;
     } finally {
       clearTimeout(timer);
       dials.delete(controller);
@@ -68,8 +73,11 @@ export function createDialer({ allow, resolve }: DialOptions): Dialer {
   async function* permittedAddresses(
     { protocol, host, port }: Destination,
     signal: AbortSignal,
+    timing: Timing,
   ): AsyncGenerator<string> {
     const found = await resolve(host, signal);
+    timing.end();
+    timing.begin('connect');
     let refusal: string | undefined;
     let permitted = 0;
     for (const batch of [found, found.late]) {

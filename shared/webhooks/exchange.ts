@@ -1,3 +1,6 @@
+import type { ErrorClass } from './failure.ts';
+import type { PartDurations } from './timing.ts';
+
 /** A webhook to send, with its URL and signing secrets. */
 export interface OutgoingWebhook {
   readonly url: string;
@@ -17,6 +20,7 @@ export type Outcome =
       readonly answer: Buffer | undefined;
       /** The reason as text for the endpoint's owner. */
       readonly error: string;
+      readonly errorClass?: ErrorClass;
       /** When the pause of the Retry-After header ends; undefined without one. */
       readonly pausedUntilMs: number | undefined;
       /** Whether the endpoint is gone for good (410). */
@@ -28,4 +32,11 @@ export interface Exchange {
   readonly startedAtMs: number;
   readonly finishedAtMs: number;
   readonly outcome: Outcome;
+  /** Undefined: not measured. */
+  readonly parts?: PartDurations;
+}
+
+/** Returns the parts of an exchange and the class of its error, for the log of attempts. */
+export function attemptPartsOf({ parts, outcome }: Pick<Exchange, 'parts' | 'outcome'>) {
+  return { ...parts, errorClass: outcome.kind === 'failed' ? (outcome.errorClass ?? null) : null };
 }

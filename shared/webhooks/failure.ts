@@ -1,4 +1,20 @@
 import { AppError, errorCode } from '../errors.ts';
+import type { Timing } from './timing.ts';
+
+/**
+ * The class of a failed attempt: `address` (the URL may not be dialled), `dns`, `connect`, `tls`,
+ * `timeout`, `answer` (no valid answer came), `status` (an answer other than 2xx) or `sender` (the
+ * cause is on the sender's side).
+ */
+export type ErrorClass = 'address' | 'dns' | 'connect' | 'tls' | 'timeout' | 'answer' | 'status' | 'sender';
+
+/** The classes of errors of our own, by their code. Others are classified by the part they end. */
+const CLASSES: Readonly<Record<string, ErrorClass>> = {
+  ADDRESS_REFUSED: 'address',
+  CONNECT_TIMEOUT: 'timeout',
+  ANSWER_TIMEOUT: 'timeout',
+  ETIMEDOUT: 'timeout',
+};
 
 /** Descriptions of causes on the sender's side. */
 const LOCAL_CAUSES: Readonly<Record<string, string>> = {
@@ -10,6 +26,12 @@ const LOCAL_CAUSES: Readonly<Record<string, string>> = {
   EACCES: "the sender's machine does not permit the connection",
   EPERM: "the sender's machine does not permit the connection",
 };
+
+/** Returns the class of an exchange that ended without a response. */
+export function failureClass(error: unknown, { current }: Timing): ErrorClass {
+  const code = errorCode(error instanceof AggregateError ? error.errors[0] : error) ?? '';
+  return CLASSES[code] ?? (code in LOCAL_CAUSES && !code.endsWith('UNREACH') ? 'sender' : current);
+}
 
 /**
  * Returns why there was no response. System errors are shown by their code only, because their

@@ -2,6 +2,7 @@ import { AppError } from '../errors.ts';
 import { type AnswerHead, AnswerParser } from './answer-parser.ts';
 import type { WebhookAgent } from './connect.ts';
 import type { Connection, ConnectionUser } from './connection.ts';
+import { Timing } from './timing.ts';
 
 export interface PostOptions {
   readonly agent: WebhookAgent;
@@ -14,6 +15,8 @@ export interface PostOptions {
    * with an AppError `ANSWER_TIMEOUT`. A timer costs less than a signal per exchange.
    */
   readonly deadlineMs: number;
+  /** Measures the parts of the exchange. */
+  readonly timing?: Timing;
 }
 
 export interface Answer extends AnswerHead {
@@ -54,6 +57,7 @@ export async function post(options: PostOptions): Promise<Answer> {
 class PostExchange implements ConnectionUser {
   readonly answer: Promise<Answer>;
   private readonly options: PostOptions;
+  private readonly timing: Timing;
   private readonly parser = new AnswerParser((part) => this.keep(part));
   private connection: Connection | undefined;
   private bytesBefore = 0;
@@ -72,10 +76,11 @@ class PostExchange implements ConnectionUser {
       this.reject = reject;
     });
     this.options = options;
+    this.timing = options.timing ?? new Timing();
     const { agent, deadlineMs } = options;
     const url = new URL(options.url);
     this.deadlineTimer = setTimeout(() => this.endLate(), deadlineMs);
-    const connection = agent.connect(url);
+    const connection = agent.connect(url, this.timing);
     if (connection instanceof Promise) {
       connection.then(
         (opened) => this.start(opened, url),
@@ -87,6 +92,7 @@ class PostExchange implements ConnectionUser {
   }
 
   onData(bytes: Buffer): void {
+    this.timing.end();
     const headBefore = this.parser.head;
     try {
       this.parser.push(bytes);
@@ -119,6 +125,7 @@ class PostExchange implements ConnectionUser {
     }
     this.connection = connection;
     this.bytesBefore = connection.receivedBytes;
+    this.timing.begin('answer');
     try {
       connection.begin(this, requestOf(url, this.options));
     } catch (error) {

@@ -2,10 +2,12 @@ import type { Clock } from '../clock.ts';
 import { AppError } from '../errors.ts';
 import type { WebhookAgent } from './connect.ts';
 import type { Exchange, Outcome, OutgoingWebhook } from './exchange.ts';
-import { failureText } from './failure.ts';
+import { type ErrorClass, failureClass, failureText } from './failure.ts';
 import { post } from './post.ts';
+import { redact } from './redact.ts';
 import { pausedUntilMs } from './retry-after.ts';
 import { signatureHeaders } from './sign.ts';
+import { Timing } from './timing.ts';
 
 /** Sends one webhook; always resolves. */
 export type Send = (webhook: OutgoingWebhook) => Promise<Exchange>;
@@ -28,16 +30,21 @@ const USER_AGENT = 'Sluice-Webhooks/1';
 export function createSend({ agent, clock, queueClock = clock, deadlineMs }: SendOptions): Send {
   return async (webhook) => {
     const startedAtMs = queueClock.nowMs();
+    const timing = new Timing();
     let outcome: Outcome;
     try {
-      outcome = await exchange(webhook);
+      outcome = await exchange(webhook, timing);
     } catch (error) {
-      outcome = failedWithoutAnswer(problemOf(error));
+      outcome = failedWithoutAnswer(problemOf(error), failureClass(error, timing));
     }
-    return { startedAtMs, finishedAtMs: queueClock.nowMs(), outcome };
+    return { startedAtMs, finishedAtMs: queueClock.nowMs(), outcome, parts: timing.durations() };
   };
 
-  async function exchange(webhook: OutgoingWebhook): Promise<Outcome> {
+  async function exchange(webhook: OutgoingWebhook, timing: Timing): Promise<Outcome> {
+    const signature = signatureHeaders(
+      { messageId: webhook.messageId, body: webhook.body, timestampMs: clock.nowMs() },
+      webhook.secrets,
+    );
     const { status, headers, start } = await post({
       agent,
       url: webhook.url,
@@ -45,31 +52,32 @@ export function createSend({ agent, clock, queueClock = clock, deadlineMs }: Sen
       headers: {
         'content-type': 'application/json',
         'user-agent': USER_AGENT,
-        ...signatureHeaders(
-          { messageId: webhook.messageId, body: webhook.body, timestampMs: clock.nowMs() },
-          webhook.secrets,
-        ),
+        ...signature,
       },
       body: webhook.body,
+      timing,
     });
-    if (status >= 200 && status < 300) return { kind: 'delivered', status, answer: start };
+    const answer = redact(start, signature['webhook-signature']!.split(' '));
+    if (status >= 200 && status < 300) return { kind: 'delivered', status, answer };
     return {
       kind: 'failed',
       status,
-      answer: start,
+      answer,
       error: `answered ${status}`,
+      errorClass: 'status',
       pausedUntilMs: pausedUntilMs(status, headers['retry-after'], queueClock.nowMs()),
       gone: status === 410,
     };
   }
 }
 
-function failedWithoutAnswer(error: string): Outcome {
+function failedWithoutAnswer(error: string, errorClass: ErrorClass): Outcome {
   return {
     kind: 'failed',
     status: undefined,
     answer: undefined,
     error,
+    errorClass,
     pausedUntilMs: undefined,
     gone: false,
   };

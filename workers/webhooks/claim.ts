@@ -160,6 +160,7 @@ async function settleLost(
         status: null,
         error: 'the sender stopped before it knew the result',
         answer: null,
+        errorClass: 'sender',
       })),
   );
   const spent = lost.filter(({ attempts }) => attempts >= ATTEMPTS_MAX);

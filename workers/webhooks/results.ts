@@ -1,6 +1,7 @@
 import { compareText } from '../../shared/compare-text.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
+import { attemptPartsOf } from '../../shared/webhooks/exchange.ts';
 import { insertWebhookEvents, type WebhookEvent } from '../sql/webhook-events.ts';
 import type { Attempt } from './attempt.ts';
 import { healthAfter } from './health.ts';
@@ -129,6 +130,7 @@ function resultOf(endpoint: LockedEndpoint, attempt: Attempt, random: () => numb
     status: outcome.status ?? null,
     error: outcome.kind === 'failed' ? outcome.error : null,
     answer: outcome.answer ?? null,
+    ...attemptPartsOf(attempt),
   };
 }
 

@@ -1,7 +1,11 @@
 import { type Column, unnestRows } from '../../../shared/postgres/bulk-rows.ts';
 import { withoutAnswer } from '../../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../../shared/postgres/pool.ts';
-import type { AttemptRecord } from '../../../shared/postgres/webhook-attempts.ts';
+import {
+  ATTEMPT_PART_COLUMNS,
+  type AttemptParts,
+  type AttemptRecord,
+} from '../../../shared/postgres/webhook-attempts.ts';
 import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
 import { INSERT_ENDED, QUEUED_COLUMNS } from './history.ts';
 
@@ -12,7 +16,7 @@ export interface Leased extends EndpointId {
 }
 
 /** The state of a delivery after an attempt, with the attempt. */
-export interface DeliveryResult extends Leased, AttemptRecord {
+export interface DeliveryResult extends Leased, AttemptRecord, AttemptParts {
   readonly state: 'pending' | 'delivered' | 'failed';
   /** When the next attempt is due; ignored unless pending. */
   readonly dueAtMs: number;
@@ -56,6 +60,7 @@ const COLUMNS: readonly Column<DeliveryResult>[] = [
   { name: 'error', type: 'text', value: ({ error }) => error },
   { name: 'duration_ms', type: 'integer', value: ({ durationMs }) => Math.round(durationMs) },
   { name: 'answer', type: 'bytea', value: ({ answer }) => answer },
+  ...ATTEMPT_PART_COLUMNS,
 ];
 
 /**
@@ -65,8 +70,18 @@ const COLUMNS: readonly Column<DeliveryResult>[] = [
 const IS_LEASED = `q.tenant_id = given.tenant_id and q.endpoint_id = given.endpoint_id
    and q.message_id = given.message_id and q.lease_token is not distinct from given.token`;
 
-const ATTEMPT_COLUMNS =
-  'given.attempt, given.finished_at, given.status, given.error, given.duration_ms, given.answer';
+/** The columns of an attempt that have the same name in `given`. */
+const LOGGED_COLUMNS = [
+  'attempt',
+  'status',
+  'error',
+  'duration_ms',
+  'answer',
+  ...ATTEMPT_PART_COLUMNS.map(({ name }) => name),
+];
+const LOGGED = LOGGED_COLUMNS.join(', ');
+
+const ATTEMPT_COLUMNS = ['finished_at', ...LOGGED_COLUMNS].map((name) => `given.${name}`).join(', ');
 
 /** The CTE `ended`: deliveries that leave the queue, with their attempts. */
 const ENDED = `ended as (
@@ -97,8 +112,8 @@ async function run(
   const { rows } = await client.query<Recorded>(
     `with given as (${select}), ${ended}, attempts as (
        insert into webhook_attempts
-         (tenant_id, endpoint_id, message_id, attempt, created_at, status, error, duration_ms, answer)
-       select tenant_id, endpoint_id, message_id, attempt, finished_at, status, error, duration_ms, answer
+         (tenant_id, endpoint_id, message_id, created_at, ${LOGGED})
+       select tenant_id, endpoint_id, message_id, finished_at, ${LOGGED}
          from ended
      )
      select ended.tenant_id as "tenantId", ended.endpoint_id as "endpointId", ended.message_id as "messageId",

@@ -1,0 +1,85 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { systemClock } from '../../../shared/clock.ts';
+import { parseAllowRules } from '../../../shared/webhooks/addresses.ts';
+import { createAgent, type WebhookAgent } from '../../../shared/webhooks/connect.ts';
+import { redact } from '../../../shared/webhooks/redact.ts';
+import { createSend } from '../../../shared/webhooks/send.ts';
+import { type Receiver, startReceiver } from '../../support/receiver.ts';
+
+let receiver: Receiver;
+let agent: WebhookAgent;
+beforeAll(async () => {
+  receiver = await startReceiver();
+  agent = createAgent({
+    allow: parseAllowRules('127.0.0.0/8'),
+    resolve: async (host) => {
+      if (host === 'unknown.example') throw new Error('no such name');
+      return [host === 'private.example' ? '10.0.0.1' : '127.0.0.1'];
+    },
+  });
+});
+afterEach(() => receiver.script(() => 200));
+afterAll(async () => {
+  await agent.destroy();
+  await receiver.close();
+});
+
+function send(url: string, deadlineMs = 5000) {
+  const webhook = { url, messageId: 'message-1', body: Buffer.from('{}') };
+  return createSend({ agent, clock: systemClock, deadlineMs })({
+    ...webhook,
+    secrets: [Buffer.alloc(24, 1), Buffer.alloc(24, 2)],
+  });
+}
+
+test('an exchange measures its parts, on an open connection only the last one', async () => {
+  const measured = expect.any(Number);
+  expect((await send(receiver.url)).parts).toEqual({
+    dnsMs: measured,
+    connectMs: measured,
+    tlsMs: null,
+    firstByteMs: measured,
+  });
+  expect((await send(receiver.url)).parts).toEqual({
+    dnsMs: null,
+    connectMs: null,
+    tlsMs: null,
+    firstByteMs: measured,
+  });
+});
+
+test('a failed exchange has the class of its error', async () => {
+  const classOf = async (url: string, deadlineMs?: number) => {
+    const { outcome } = await send(url, deadlineMs);
+    return outcome.kind === 'failed' ? outcome.errorClass : outcome.kind;
+  };
+  const { port } = receiver;
+  expect(await classOf(`http://unknown.example:${port}/`)).toBe('dns');
+  expect(await classOf(`http://private.example:${port}/`)).toBe('address');
+  expect(await classOf('http://127.0.0.1:1/')).toBe('connect');
+  expect(await classOf(`https://receiver.example:${port}/`)).toBe('tls');
+  receiver.script(() => 500);
+  expect(await classOf(receiver.url)).toBe('status');
+  receiver.script((_, response) => {
+    response.socket!.end('no HTTP\r\n\r\n');
+    return undefined;
+  });
+  expect(await classOf(receiver.url)).toBe('answer');
+  receiver.script(() => undefined);
+  expect(await classOf(receiver.url, 50)).toBe('timeout');
+});
+
+test('an answer that repeats the request is kept without our signatures', async () => {
+  receiver.script(({ headers }, response) => {
+    response.writeHead(200).end(`got ${headers['webhook-signature']}!`);
+    return undefined;
+  });
+  const { outcome } = await send(receiver.url);
+  expect(String(outcome.answer)).toBe('got [redacted] [redacted]!');
+});
+
+test('a secret text that the end of the answer cuts off is redacted too', () => {
+  const answer = Buffer.from('x secret-of-the-endpoint y secret-of-the');
+  expect(String(redact(answer, ['secret-of-the-endpoint']))).toBe('x [redacted] y [redacted]');
+  expect(redact(answer, ['other'])).toBe(answer);
+});
