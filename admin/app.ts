@@ -29,6 +29,8 @@ import { reportOperation } from './operations/analytics/report.ts';
 import { eraseCredentialsOperation } from './operations/credentials/erase.ts';
 import { listCredentialReadsOperation } from './operations/credentials/list-reads.ts';
 import { readCredentialsOperation } from './operations/credentials/read.ts';
+import { listDeliveriesOperation } from './operations/deliveries/list.ts';
+import { showDeliveryOperation } from './operations/deliveries/show.ts';
 import { listEntitiesOperation } from './operations/entities/list.ts';
 import { showEntityOperation } from './operations/entities/show.ts';
 import { listEventTypesOperation } from './operations/event-types/list.ts';
@@ -94,7 +96,8 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
   });
   addWebhookRoutes(on, deps, checks);
   addKeyRoutes(on, deps, checks);
-  const showEvent = checks.inSlot(showEventOperation(pool));
+  addDeliveryRoutes(on, deps, checks);
+  const showEvent = checks.inSlot(showEventOperation(deps));
   on('GET', '/admin/v1/events/:id', guarded(checks.before('events:read'), showEvent));
   addEntityRoutes(on, deps, checks);
   addAnalyticsRoutes(on, deps, checks);
@@ -117,6 +120,15 @@ function addWebhookRoutes(on: AddRoute, deps: AdminAppDeps, checks: Checks): voi
   on('GET', `${path}/:endpointId`, guarded(withoutQuery, inSlot(showWebhookOperation(deps.pool))));
   on('DELETE', `${path}/:endpointId`, guarded(allowed, inSlot(deleteWebhookOperation(deps))));
   on('GET', '/admin/v1/event-types', guarded(withoutQuery, listEventTypesOperation()));
+}
+
+function addDeliveryRoutes(on: AddRoute, deps: AdminAppDeps, { before, inSlot }: Checks): void {
+  const allowed = before('webhooks:manage');
+  const withoutQuery = [...allowed, refuseQuery];
+  const ofEndpoint = '/admin/v1/webhooks/:endpointId';
+  on('GET', `${ofEndpoint}/deliveries`, guarded(allowed, inSlot(listDeliveriesOperation(deps))));
+  const ofDelivery = '/admin/v1/deliveries/:deliveryId';
+  on('GET', ofDelivery, guarded(withoutQuery, inSlot(showDeliveryOperation(deps))));
 }
 
 function addKeyRoutes(on: AddRoute, deps: AdminAppDeps, { before, after, inBody, inSlot }: Checks): void {

@@ -9,6 +9,7 @@ import {
 import { ANALYTICS_OPERATIONS } from './operations/analytics/openapi.ts';
 import { ANALYTICS_SCHEMAS } from './operations/analytics/openapi-schemas.ts';
 import { CREDENTIALS_OPERATIONS, CREDENTIALS_SCHEMAS } from './operations/credentials/openapi.ts';
+import { DELIVERY_SCHEMAS } from './operations/deliveries/openapi-schemas.ts';
 import { ENTITY_OPERATIONS } from './operations/entities/openapi.ts';
 import { ENTITY_SCHEMAS } from './operations/entities/openapi-schemas.ts';
 import { EVENT_TYPE_OPERATIONS, EVENT_TYPE_SCHEMAS } from './operations/event-types/openapi.ts';
@@ -42,6 +43,7 @@ export function adminDocument(): JsonSchema {
     tags: {
       keys: 'API keys.',
       webhooks: 'Webhook endpoints.',
+      deliveries: 'What was sent to webhook endpoints, and sending it again.',
       events: 'The status of records.',
       entities: 'Agents and conversations as they are stored.',
       analytics: 'Reports on stored events.',
@@ -54,6 +56,7 @@ export function adminDocument(): JsonSchema {
       ...KEY_SCHEMAS,
       ...WEBHOOK_SCHEMAS,
       ...EVENT_TYPE_SCHEMAS,
+      ...DELIVERY_SCHEMAS,
       Event: EVENT_SCHEMA,
       ...ENTITY_SCHEMAS,
       ...ANALYTICS_SCHEMAS,

@@ -2,7 +2,9 @@ import { type Command, Option } from 'commander';
 import { type TopicPosition, writeFirstPosition } from '../../shared/contracts/first-position.ts';
 import { KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
 import { AppError } from '../../shared/errors.ts';
-import { findEvents } from '../../shared/postgres/event-keys.ts';
+import { describeDelivery } from '../../shared/postgres/deliveries/delivery.ts';
+import { findDeliveriesOfRecord } from '../../shared/postgres/deliveries/record-deliveries.ts';
+import { type EventTrace, findEvents } from '../../shared/postgres/event-keys.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';
@@ -20,7 +22,7 @@ export function addEventsCommands(program: Command, context: CommandContext): vo
     .description('the status of records')
     .command('show')
     .argument('<id>', 'eventId or messageId')
-    .description('show the status of a record')
+    .description('show the status of a record, and the deliveries of its webhooks')
     .option('--tenant <name>', 'the tenant of the record (default: any)')
     .addOption(new Option('--kind <kind>', 'the kind, if several records have the id').choices(KINDS))
     .option(...JSON_OPTION)
@@ -31,7 +33,8 @@ export function addEventsCommands(program: Command, context: CommandContext): vo
     )
     .action(async (id: string, options: EventsShowOptions) => {
       const { SLUICE_TOPIC_PREFIX: prefix } = context.config(['SLUICE_TOPIC_PREFIX']);
-      const events = await context.withPool((pool) => find(pool, prefix, id, options));
+      const nowMs = context.clock.nowMs();
+      const events = await context.withPool((pool) => find(pool, prefix, id, { ...options, nowMs }));
       if (events.length === 0) {
         throw new AppError('EVENT_UNKNOWN', `no record with the id ${id} is stored or dead-lettered (yet)`);
       }
@@ -48,11 +51,29 @@ export function addEventsCommands(program: Command, context: CommandContext): vo
           event.error ?? '',
         ]),
       );
+      printDeliveries(context, events);
       context.print(...events.flatMap(nextSteps));
     });
 }
 
 type ShownEvent = Awaited<ReturnType<typeof find>>[number];
+
+function printDeliveries(context: CommandContext, events: readonly ShownEvent[]): void {
+  const deliveries = events.flatMap((event) => event.deliveries);
+  const [first] = deliveries;
+  if (!first) return;
+  context.printTable(
+    ['webhook', 'endpoint', 'state', 'attempts', 'delivery'],
+    deliveries.map(({ type, endpointId, state, attempts, deliveryId }) => [
+      type ?? 'erased',
+      endpointId,
+      state,
+      String(attempts),
+      deliveryId,
+    ]),
+  );
+  context.print(`Next: ./sluice webhooks delivery ${first.deliveryId}`);
+}
 
 /** Returns the commands that show the dead letters. */
 function nextSteps({ kind, deadLetter, lastConflict }: ShownEvent): string[] {
@@ -66,33 +87,50 @@ function nextSteps({ kind, deadLetter, lastConflict }: ShownEvent): string[] {
   ];
 }
 
-async function find(db: Queryable, prefix: string, id: string, options: EventsShowOptions) {
+async function find(
+  db: Queryable,
+  prefix: string,
+  id: string,
+  options: EventsShowOptions & { readonly nowMs: number },
+) {
   const tenants = await tenantsToSearch(db, options.tenant);
   const kinds = options.kind ? [options.kind] : KINDS;
   const found = await Promise.all(
-    tenants.map(async (tenant) =>
-      (await findEvents(db, tenant.tenantId, id, kinds)).map((event) => ({
-        tenant: tenant.name,
-        id: event.id,
-        kind: event.kind,
-        status: event.status,
-        acceptedAt: new Date(event.acceptedAtMs).toISOString(),
-        storedAt: event.status === 'stored' ? new Date(event.storedAtMs).toISOString() : null,
-        ...(event.status === 'dead-lettered' && {
-          deadLetter: firstPositionOf(prefix, event.kind, event.position),
+    tenants.map(async ({ tenantId, name }) => {
+      const events = await findEvents(db, tenantId, id, kinds);
+      return await Promise.all(
+        events.map(async (event) => {
+          const record = { tenantId, id, kinds: [event.kind], nowMs: options.nowMs };
+          const deliveries = await findDeliveriesOfRecord(db, record);
+          return { ...eventJson(prefix, name, event), deliveries: deliveries.map(describeDelivery) };
         }),
-        conflicts: event.conflicts,
-        ...(event.lastConflict && {
-          lastConflict: {
-            at: new Date(event.lastConflict.atMs).toISOString(),
-            deadLetter: firstPositionOf(prefix, event.kind, event.lastConflict.position),
-          },
-        }),
-        error: event.error,
-      })),
-    ),
+      );
+    }),
   );
   return found.flat();
+}
+
+/** Returns the status of a record as `--json` prints it. */
+function eventJson(prefix: string, tenant: string, event: EventTrace) {
+  return {
+    tenant,
+    id: event.id,
+    kind: event.kind,
+    status: event.status,
+    acceptedAt: new Date(event.acceptedAtMs).toISOString(),
+    storedAt: event.status === 'stored' ? new Date(event.storedAtMs).toISOString() : null,
+    ...(event.status === 'dead-lettered' && {
+      deadLetter: firstPositionOf(prefix, event.kind, event.position),
+    }),
+    conflicts: event.conflicts,
+    ...(event.lastConflict && {
+      lastConflict: {
+        at: new Date(event.lastConflict.atMs).toISOString(),
+        deadLetter: firstPositionOf(prefix, event.kind, event.lastConflict.position),
+      },
+    }),
+    error: event.error,
+  };
 }
 
 /** Returns the name of a dead letter, as `dead-letters list` prints it. */

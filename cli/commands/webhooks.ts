@@ -19,6 +19,7 @@ import {
   requireEndpoint,
   searchEndpoints,
 } from '../webhooks/endpoints.ts';
+import { addWebhooksDeliveries } from './webhooks-deliveries.ts';
 import { addWebhooksListen } from './webhooks-listen.ts';
 import { addWebhooksTest } from './webhooks-test.ts';
 import { addWebhooksVerify } from './webhooks-verify.ts';
@@ -37,6 +38,7 @@ export function addWebhooksCommands(program: Command, context: CommandContext): 
   addWebhooksTest(webhooks, context);
   addWebhooksListen(webhooks, context);
   addWebhooksVerify(webhooks, context);
+  addWebhooksDeliveries(webhooks, context);
 }
 
 interface CreateOptions {

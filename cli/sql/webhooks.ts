@@ -60,3 +60,17 @@ export async function readEndpointSecret(
   );
   return rows[0];
 }
+
+/** Returns which of the tenants has, or had, an endpoint; undefined if none. */
+export async function findTenantOfEndpoint(
+  db: Queryable,
+  tenantIds: readonly string[],
+  endpointId: string,
+): Promise<string | undefined> {
+  const { rows } = await db.query<{ tenantId: string }>(
+    `select tenant_id as "tenantId" from webhook_endpoints
+      where tenant_id = any($1::text[]) and endpoint_id = $2`,
+    [tenantIds, endpointId],
+  );
+  return rows[0]?.tenantId;
+}

@@ -17,7 +17,7 @@ export const POSITION_SCHEMA: JsonSchema = {
 
 export const EVENT_SCHEMA: JsonSchema = {
   type: 'object',
-  required: ['id', 'kind', 'status', 'acceptedAt', 'storedAt', 'conflicts'],
+  required: ['id', 'kind', 'status', 'acceptedAt', 'storedAt', 'conflicts', 'deliveries'],
   properties: {
     id: { type: 'string' },
     kind: { type: 'string', enum: KINDS },
@@ -42,6 +42,12 @@ export const EVENT_SCHEMA: JsonSchema = {
       properties: { at: { type: 'string', format: 'date-time' }, position: POSITION_SCHEMA },
     },
     error: { type: 'string', description: 'The reason of a dead letter.' },
+    deliveries: {
+      type: 'array',
+      items: schemaRef('Delivery'),
+      description:
+        'The deliveries of its webhooks, newest first, at most 1000. Not of credentials, whose ids are generated.',
+    },
   },
 };
 
@@ -89,6 +95,7 @@ export const EVENT_OPERATIONS: Operations = {
           acceptedAt: '2026-01-02T03:04:05.678Z',
           storedAt: '2026-01-02T03:04:05.789Z',
           conflicts: 0,
+          deliveries: [],
         },
       },
       unknown: {

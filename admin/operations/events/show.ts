@@ -1,3 +1,4 @@
+import type { Clock } from '../../../shared/clock.ts';
 import type { ErrorDetail } from '../../../shared/contracts/errors.ts';
 import type { TopicPosition } from '../../../shared/contracts/first-position.ts';
 import { isKind, KINDS, type Kind } from '../../../shared/contracts/kinds.ts';
@@ -5,16 +6,18 @@ import { answerJson } from '../../../shared/http/answers.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import { withDatabase } from '../../../shared/http/with-database.ts';
+import { type Delivery, describeDelivery } from '../../../shared/postgres/deliveries/delivery.ts';
+import { findDeliveriesOfRecord } from '../../../shared/postgres/deliveries/record-deliveries.ts';
 import { type EventTrace, findEvents } from '../../../shared/postgres/event-keys.ts';
-import type { Pool } from '../../../shared/postgres/pool.ts';
+import { inTransaction, type Pool } from '../../../shared/postgres/pool.ts';
 import { isStorable, readPathId } from '../../request/path-id.ts';
 
 /**
  * Handles `GET /admin/v1/events/{id}?kind=`: returns the status of the record with this eventId or
- * messageId. Answers 404-01 until a worker has read the record. Answers 400-01 with the kinds if
+ * messageId, and the deliveries of its webhooks. Answers 404-01 until a worker has read the record. Answers 400-01 with the kinds if
  * `kind` is missing and several kinds have the id.
  */
-export function showEventOperation(pool: Pool) {
+export function showEventOperation({ pool, clock }: { readonly pool: Pool; readonly clock: Clock }) {
   return async (c: HttpContext): Promise<Response> => {
     const id = readPathId(c, isStorable);
     if (id.refusal?.code === '400-01') return refuse(c, id.refusal);
@@ -31,7 +34,13 @@ export function showEventOperation(pool: Pool) {
         { path: 'kind', message: `is required, as records of several kinds have this id: ${names}` },
       ]);
     }
-    return answerJson(c, answerOf(event));
+    const nowMs = clock.nowMs();
+    const record = { tenantId: c.var.apiKey.tenantId, id: id.id, kinds: [event.kind], nowMs };
+    const deliveries = await withDatabase(c, () =>
+      inTransaction(pool, (db) => findDeliveriesOfRecord(db, record), { preferIndexes: true }),
+    );
+    if (deliveries.refusal) return refuse(c, deliveries.refusal);
+    return answerJson(c, answerOf(event, deliveries.value));
   };
 }
 
@@ -51,7 +60,7 @@ function readKinds(
   return { ok: true, value: [kind] };
 }
 
-function answerOf(event: EventTrace) {
+function answerOf(event: EventTrace, deliveries: readonly Delivery[]) {
   const { id, kind, status, acceptedAtMs, storedAtMs, position, conflicts, lastConflict, error } = event;
   return {
     id,
@@ -68,6 +77,7 @@ function answerOf(event: EventTrace) {
       },
     }),
     ...(error === null ? {} : { error }),
+    deliveries: deliveries.map(describeDelivery),
   };
 }
 

@@ -11,6 +11,7 @@ import type {
 import { BODY_BYTES_MAX } from '../../limits/policies.ts';
 import { MALFORMED_PATH } from '../../request/path-id.ts';
 import { CREATE_ERRORS, DATABASE_ERRORS } from '../common-errors.ts';
+import { DELIVERY_OPERATIONS } from '../deliveries/openapi.ts';
 
 const ID: JsonSchema = { type: 'string', description: 'Id of the endpoint.' };
 const TYPES: JsonSchema = {
@@ -185,5 +186,6 @@ export const WEBHOOK_OPERATIONS: Operations = {
   'POST /admin/v1/webhooks': CREATE,
   'GET /admin/v1/webhooks': LIST,
   'GET /admin/v1/webhooks/:endpointId': SHOW,
+  ...DELIVERY_OPERATIONS,
   'DELETE /admin/v1/webhooks/:endpointId': DELETE,
 };

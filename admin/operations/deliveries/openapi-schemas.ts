@@ -1,0 +1,126 @@
+import type { JsonSchema } from '../../../shared/contracts/json-schema.ts';
+import { schemaRef } from '../../../shared/openapi/document.ts';
+import { DELIVERY_STATES } from '../../../shared/postgres/deliveries/delivery.ts';
+
+export const TIME: JsonSchema = { type: 'string', format: 'date-time' };
+export const TIME_OR_NULL: JsonSchema = { type: ['string', 'null'], format: 'date-time' };
+
+function milliseconds(description: string): JsonSchema {
+  return { type: ['integer', 'null'], minimum: 0, description };
+}
+
+const DELIVERY = {
+  type: 'object',
+  required: [
+    'deliveryId',
+    'endpointId',
+    'webhookId',
+    'type',
+    'state',
+    'attempts',
+    'conversation',
+    'redelivered',
+    'createdAt',
+    'nextAttemptAt',
+    'finishedAt',
+  ],
+  properties: {
+    deliveryId: { type: 'string' },
+    endpointId: { type: 'string' },
+    webhookId: {
+      type: 'string',
+      description: 'The `webhook-id`, the same for every endpoint and every attempt.',
+    },
+    type: {
+      type: ['string', 'null'],
+      description: 'Null: the webhook was erased, or its week was dropped.',
+    },
+    state: {
+      type: 'string',
+      enum: DELIVERY_STATES,
+      description:
+        '`waiting` for an attempt, `in-flight`, `delivered` (answered 2xx), `failed` (no attempt is left) or `dropped` (its ' +
+        'endpoint was deleted or disabled).',
+    },
+    attempts: {
+      type: 'integer',
+      minimum: 0,
+      description: 'Attempts begun since it was queued last.',
+    },
+    conversation: { type: ['string', 'null'], description: 'The id within which webhooks are ordered.' },
+    redelivered: { type: 'boolean', description: 'Whether it was queued again on request.' },
+    createdAt: { ...TIME, description: 'When the webhook was stored.' },
+    nextAttemptAt: {
+      ...TIME_OR_NULL,
+      description: 'Null: no attempt is planned, or it waits for an earlier webhook of its conversation.',
+    },
+    finishedAt: TIME_OR_NULL,
+  },
+} as const;
+
+const ATTEMPT: JsonSchema = {
+  type: 'object',
+  required: [
+    'attempt',
+    'finishedAt',
+    'status',
+    'error',
+    'errorClass',
+    'durationMs',
+    'dnsMs',
+    'connectMs',
+    'tlsMs',
+    'firstByteMs',
+    'answer',
+  ],
+  properties: {
+    attempt: { type: 'integer', minimum: 1, description: 'From 1 each time that it is queued.' },
+    finishedAt: TIME,
+    status: { type: ['integer', 'null'], description: 'HTTP status; null: no answer came.' },
+    error: { type: ['string', 'null'], description: 'Null: delivered.' },
+    errorClass: {
+      type: ['string', 'null'],
+      description:
+        '`address` (the URL may not be dialled), `dns`, `connect`, `tls`, `timeout`, `answer` (no valid answer), `status` (an ' +
+        'answer other than 2xx) or `sender`. Null: delivered, or sent by an earlier release.',
+    },
+    durationMs: { type: 'integer', minimum: 0 },
+    dnsMs: milliseconds('The name look-up; null on an open connection.'),
+    connectMs: milliseconds('The TCP connection; null on an open connection.'),
+    tlsMs: milliseconds('The TLS handshake; null on an open connection.'),
+    firstByteMs: milliseconds('From the request to the first byte of the answer.'),
+    answer: {
+      type: ['string', 'null'],
+      description: "The first 1024 bytes of the answer's body, without signatures that it repeats.",
+    },
+  },
+};
+
+export const DELIVERY_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
+  Delivery: DELIVERY,
+  Deliveries: {
+    type: 'object',
+    required: ['items'],
+    properties: {
+      items: { type: 'array', items: schemaRef('Delivery') },
+      next: { type: 'string', description: 'The `cursor` of the next page; omitted on the last page.' },
+    },
+  },
+  DeliveryDetails: {
+    ...DELIVERY,
+    required: [...DELIVERY.required, 'body', 'attemptLog'],
+    properties: {
+      ...DELIVERY.properties,
+      body: {
+        type: ['string', 'null'],
+        description: 'Exactly the text that is sent. Null: erased, or its week was dropped.',
+      },
+      attemptLog: {
+        type: 'array',
+        items: schemaRef('DeliveryAttempt'),
+        description: 'The newest 100 attempts, oldest first.',
+      },
+    },
+  },
+  DeliveryAttempt: ATTEMPT,
+};

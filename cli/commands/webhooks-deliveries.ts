@@ -1,0 +1,206 @@
+import { type Command, Option } from 'commander';
+import type { WebhookType } from '../../shared/contracts/webhooks.ts';
+import {
+  DELIVERY_STATES,
+  type DeliveryState,
+  describeDelivery,
+} from '../../shared/postgres/deliveries/delivery.ts';
+import { describeDetails } from '../../shared/postgres/deliveries/find-delivery.ts';
+import { type DeliveryList, listDeliveries } from '../../shared/postgres/deliveries/list-deliveries.ts';
+import type { Pool } from '../../shared/postgres/pool.ts';
+import type { CommandContext } from '../context.ts';
+import { dateOrTimeMs, JSON_OPTION, webhookType, wholeNumber } from '../options.ts';
+import { printable } from '../printable.ts';
+import { requireDelivery } from '../webhooks/deliveries.ts';
+import { requireEndpoint } from '../webhooks/endpoints.ts';
+import { followDeliveries } from '../webhooks/follow-deliveries.ts';
+
+interface ListOptions {
+  readonly tenant?: string;
+  readonly state?: DeliveryState[];
+  readonly type?: WebhookType[];
+  readonly from?: number;
+  readonly to?: number;
+  readonly conversation?: string;
+  readonly record?: string;
+  readonly limit: number;
+  readonly follow?: boolean;
+  readonly json?: boolean;
+}
+
+/** Maximum deliveries that one command prints, and one page reads. */
+const PRINTED_MAX = 10_000;
+const PAGE_MAX = 1000;
+
+/** Adds the commands `webhooks deliveries` and `webhooks delivery`. */
+export function addWebhooksDeliveries(webhooks: Command, context: CommandContext): void {
+  addDeliveries(webhooks, context);
+  addDelivery(webhooks, context);
+}
+
+function addDeliveries(webhooks: Command, context: CommandContext): void {
+  webhooks
+    .command('deliveries')
+    .argument('<id>', 'the endpoint')
+    .description('list what was and will be sent to an endpoint, newest first')
+    .option('--tenant <name>', 'the tenant of the endpoint (default: any)')
+    .addOption(new Option('--state <state...>', 'only these states').choices(DELIVERY_STATES))
+    .option('--type <type...>', 'only these types', webhookType)
+    .option('--from <time>', 'only webhooks that were stored from this time or UTC date on', dateOrTimeMs)
+    .option('--to <time>', 'only webhooks that were stored before this time or UTC date', dateOrTimeMs)
+    .option('--conversation <id>', 'only webhooks of this conversation')
+    .option('--record <id>', 'only webhooks about the record with this eventId or messageId')
+    .option('--limit <n>', 'maximum number of deliveries', wholeNumber(1, PRINTED_MAX), 50)
+    .option('--follow', 'print new ones as they come, and what becomes of them, until Ctrl-C')
+    .option(...JSON_OPTION)
+    .addHelpText(
+      'after',
+      '\nStates: waiting for an attempt, in-flight, delivered, failed (no attempt is left), dropped (its endpoint was deleted or ' +
+        'disabled).\n\nExample: ./sluice webhooks deliveries 01J9ZQ5W3V7Y8X6T4R2P0N1M3K --state failed dropped --from 2026-10-01',
+    )
+    .action(async (endpointId: string, options: ListOptions, command: Command) => {
+      if ((options.from ?? -Infinity) > (options.to ?? Infinity)) {
+        command.error('error: --to must not be before --from', { exitCode: 2 });
+      }
+      if (options.follow && (options.from ?? options.to ?? options.record) !== undefined) {
+        command.error('error: --follow cannot be combined with --from, --to or --record', { exitCode: 2 });
+      }
+      await context.withDatabase(async (database) => {
+        const { tenantId } = await requireEndpoint(database, options.tenant, endpointId);
+        const list = { tenantId, endpointId, filter: filterOf(options), limit: PAGE_MAX };
+        if (options.follow) await followDeliveries(context, database.pool, list, options.json ?? false);
+        else await print(context, database.pool, list, options);
+      });
+    });
+}
+
+function filterOf({ state, type, from, to, conversation, record }: ListOptions): DeliveryList['filter'] {
+  return {
+    ...(state && { states: state }),
+    ...(type && { types: type }),
+    ...(from !== undefined && { fromMs: from }),
+    ...(to !== undefined && { toMs: to }),
+    ...(conversation !== undefined && { conversation }),
+    ...(record !== undefined && { recordId: record }),
+  };
+}
+
+async function print(
+  context: CommandContext,
+  pool: Pool,
+  list: Omit<DeliveryList, 'nowMs'>,
+  { limit, json }: ListOptions,
+): Promise<void> {
+  const found: ReturnType<typeof describeDelivery>[] = [];
+  let after: string | undefined;
+  let hasMore = false;
+  do {
+    const page = await listDeliveries(pool, {
+      ...list,
+      after,
+      limit: Math.min(PAGE_MAX, limit - found.length),
+      nowMs: context.clock.nowMs(),
+    });
+    found.push(...page.deliveries.map(describeDelivery));
+    after = page.next;
+    hasMore = after !== undefined;
+  } while (hasMore && found.length < limit);
+  if (json) return context.printJson(found);
+  if (found.length === 0) return context.print('No delivery matches.');
+  context.printTable(
+    ['stored', 'type', 'state', 'attempts', 'next attempt', 'conversation', 'delivery'],
+    found.map((one) => [
+      one.createdAt ?? '',
+      one.type ?? 'erased',
+      one.redelivered ? `${one.state}, again` : one.state,
+      String(one.attempts),
+      one.nextAttemptAt ?? '',
+      one.conversation ?? '',
+      one.deliveryId,
+    ]),
+  );
+  context.print(
+    ...(hasMore ? [`There may be more: use --limit, or --to ${found.at(-1)!.createdAt}.`] : []),
+    `Next: ./sluice webhooks delivery ${found[0]!.deliveryId}`,
+  );
+}
+
+function addDelivery(webhooks: Command, context: CommandContext): void {
+  webhooks
+    .command('delivery')
+    .argument('<id>', 'the delivery, as webhooks deliveries prints it')
+    .description('show a delivery: its body, and each attempt with the answer')
+    .option('--tenant <name>', 'the tenant of the delivery (default: any)')
+    .option(...JSON_OPTION)
+    .addHelpText(
+      'after',
+      '\nThe parts of an attempt are in milliseconds: name look-up, connection, TLS handshake, and from the request to the first ' +
+        'byte of the answer. An open connection has only the last part.\n\n' +
+        'Example: ./sluice webhooks delivery 01K2Z0A8Q4C5N6P7R8S9T0V1W2.01J9ZQ5W3V7Y8X6T4R2P0N1M3K.mf3k2a1b',
+    )
+    .action(async (id: string, options: { readonly tenant?: string; readonly json?: boolean }) => {
+      const { tenant, details } = await context.withDatabase((database) =>
+        requireDelivery(database, options.tenant, id, context.clock.nowMs()),
+      );
+      const shown = describeDetails(details);
+      if (options.json) return context.printJson({ tenant, ...shown });
+      context.printTable(
+        ['', shown.deliveryId],
+        [
+          ['tenant', tenant],
+          ['endpoint', shown.endpointId],
+          ['webhook-id', shown.webhookId],
+          ['type', shown.type ?? 'erased'],
+          ['state', shown.redelivered ? `${shown.state}, again` : shown.state],
+          ['conversation', shown.conversation ?? ''],
+          ['stored', shown.createdAt ?? ''],
+          ['next attempt', shown.nextAttemptAt ?? 'none'],
+          ['finished', shown.finishedAt ?? ''],
+        ],
+      );
+      context.print(`Body: ${shown.body ?? 'erased, or dropped with its week'}`);
+      printAttempts(context, shown.attemptLog);
+      if (shown.body !== null && shown.state !== 'in-flight') {
+        context.print(`To send it again: ./sluice webhooks redeliver ${shown.deliveryId}`);
+      }
+    });
+}
+
+function printAttempts(
+  context: CommandContext,
+  attempts: ReturnType<typeof describeDetails>['attemptLog'],
+): void {
+  if (attempts.length === 0) {
+    context.print('No attempts yet.');
+    return;
+  }
+  const part = (ms: number | null) => String(ms ?? '');
+  context.printTable(
+    [
+      'finished',
+      'attempt',
+      'status',
+      'ms',
+      'dns',
+      'connect',
+      'tls',
+      'first byte',
+      'class',
+      'error',
+      'answer',
+    ],
+    attempts.map((one) => [
+      one.finishedAt,
+      String(one.attempt),
+      part(one.status),
+      String(one.durationMs),
+      part(one.dnsMs),
+      part(one.connectMs),
+      part(one.tlsMs),
+      part(one.firstByteMs),
+      one.errorClass ?? '',
+      one.error ?? '',
+      printable(one.answer ?? ''),
+    ]),
+  );
+}
