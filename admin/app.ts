@@ -29,7 +29,10 @@ import { reportOperation } from './operations/analytics/report.ts';
 import { eraseCredentialsOperation } from './operations/credentials/erase.ts';
 import { listCredentialReadsOperation } from './operations/credentials/list-reads.ts';
 import { readCredentialsOperation } from './operations/credentials/read.ts';
+import { cancelJobOperation, showJobOperation } from './operations/deliveries/jobs.ts';
 import { listDeliveriesOperation } from './operations/deliveries/list.ts';
+import { recoverOperation } from './operations/deliveries/recover.ts';
+import { redeliverOperation } from './operations/deliveries/redeliver.ts';
 import { showDeliveryOperation } from './operations/deliveries/show.ts';
 import { listEntitiesOperation } from './operations/entities/list.ts';
 import { showEntityOperation } from './operations/entities/show.ts';
@@ -122,13 +125,19 @@ function addWebhookRoutes(on: AddRoute, deps: AdminAppDeps, checks: Checks): voi
   on('GET', '/admin/v1/event-types', guarded(withoutQuery, listEventTypesOperation()));
 }
 
-function addDeliveryRoutes(on: AddRoute, deps: AdminAppDeps, { before, inSlot }: Checks): void {
+function addDeliveryRoutes(on: AddRoute, deps: AdminAppDeps, checks: Checks): void {
+  const { before, after, inBody, inSlot } = checks;
   const allowed = before('webhooks:manage');
   const withoutQuery = [...allowed, refuseQuery];
   const ofEndpoint = '/admin/v1/webhooks/:endpointId';
   on('GET', `${ofEndpoint}/deliveries`, guarded(allowed, inSlot(listDeliveriesOperation(deps))));
+  const recover = guarded(after('webhooks:manage'), inSlot(recoverOperation(deps)));
+  on('POST', `${ofEndpoint}/recover`, guarded(allowed, inBody(recover)));
   const ofDelivery = '/admin/v1/deliveries/:deliveryId';
   on('GET', ofDelivery, guarded(withoutQuery, inSlot(showDeliveryOperation(deps))));
+  on('POST', `${ofDelivery}/redeliver`, guarded(withoutQuery, inSlot(redeliverOperation(deps))));
+  on('GET', '/admin/v1/jobs/:jobId', guarded(withoutQuery, inSlot(showJobOperation(deps))));
+  on('POST', '/admin/v1/jobs/:jobId/cancel', guarded(withoutQuery, inSlot(cancelJobOperation(deps))));
 }
 
 function addKeyRoutes(on: AddRoute, deps: AdminAppDeps, { before, after, inBody, inSlot }: Checks): void {

@@ -9,6 +9,7 @@ import {
 import { ANALYTICS_OPERATIONS } from './operations/analytics/openapi.ts';
 import { ANALYTICS_SCHEMAS } from './operations/analytics/openapi-schemas.ts';
 import { CREDENTIALS_OPERATIONS, CREDENTIALS_SCHEMAS } from './operations/credentials/openapi.ts';
+import { RECOVERY_SCHEMAS } from './operations/deliveries/openapi-recovery-schemas.ts';
 import { DELIVERY_SCHEMAS } from './operations/deliveries/openapi-schemas.ts';
 import { ENTITY_OPERATIONS } from './operations/entities/openapi.ts';
 import { ENTITY_SCHEMAS } from './operations/entities/openapi-schemas.ts';
@@ -57,6 +58,7 @@ export function adminDocument(): JsonSchema {
       ...WEBHOOK_SCHEMAS,
       ...EVENT_TYPE_SCHEMAS,
       ...DELIVERY_SCHEMAS,
+      ...RECOVERY_SCHEMAS,
       Event: EVENT_SCHEMA,
       ...ENTITY_SCHEMAS,
       ...ANALYTICS_SCHEMAS,

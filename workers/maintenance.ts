@@ -16,6 +16,7 @@ import { eraseExpiredInDeadLetters, sweepDeadLetters } from './sql/dead-letters.
 import { sweepErasedIds } from './sql/erased-ids.ts';
 import { sweepEventKeys } from './sql/event-keys.ts';
 import { sweepTenantUsage } from './sql/tenant-usage.ts';
+import { sweepRecoveries } from './webhooks/sql/recoveries.ts';
 
 export interface MaintenanceDeps {
   readonly pool: Pool;
@@ -47,6 +48,8 @@ const PARTITIONS_AHEAD_MS = 14 * DAY_MS;
 const USAGE_DAYS = 35;
 /** Days for which counts of data quality are kept: a year can be compared with the one before. */
 const QUALITY_DAYS = 400;
+/** Days for which ended recoveries of webhooks are kept. */
+const RECOVERY_DAYS = 30;
 /**
  * Maximum rows per statement, and maximum statements per round. The remaining rows wait for the
  * next round.
@@ -133,6 +136,7 @@ const TASKS: Readonly<Record<string, Task>> = {
     (pool, expiredByMs, rowsMax) => sweepTenantUsage(pool, dayOf(expiredByMs), rowsMax),
     () => USAGE_DAYS * DAY_MS,
   ),
+  'ended recoveries': sweep(sweepRecoveries, () => RECOVERY_DAYS * DAY_MS),
   'deltas of messages': compactDeltas,
   'deltas of data quality': foldDataQuality,
   'past data quality': sweep(

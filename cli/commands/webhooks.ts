@@ -21,6 +21,7 @@ import {
 } from '../webhooks/endpoints.ts';
 import { addWebhooksDeliveries } from './webhooks-deliveries.ts';
 import { addWebhooksListen } from './webhooks-listen.ts';
+import { addWebhooksRecover } from './webhooks-recover.ts';
 import { addWebhooksTest } from './webhooks-test.ts';
 import { addWebhooksVerify } from './webhooks-verify.ts';
 
@@ -39,6 +40,7 @@ export function addWebhooksCommands(program: Command, context: CommandContext): 
   addWebhooksListen(webhooks, context);
   addWebhooksVerify(webhooks, context);
   addWebhooksDeliveries(webhooks, context);
+  addWebhooksRecover(webhooks, context);
 }
 
 interface CreateOptions {

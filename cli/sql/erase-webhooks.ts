@@ -1,3 +1,4 @@
+import { orderingKeysOf } from '../../shared/postgres/deliveries/delivery.ts';
 import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
 import { epochMs } from '../../shared/postgres/times.ts';
 import type { ErasureScope } from '../erase/scope.ts';
@@ -132,7 +133,7 @@ export async function blankDeliveries(
        from blanked
       where a.tenant_id = $1 and a.endpoint_id = blanked.endpoint_id and a.message_id = blanked.message_id
         and a.answer is not null`,
-    [tenantId, [...conversations, ...conversationIds]],
+    [tenantId, orderingKeysOf([...conversations, ...conversationIds])],
   );
   return rowCount ?? 0;
 }

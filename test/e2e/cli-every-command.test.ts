@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { buildProgram } from '../../cli/program.ts';
+import { webhookBody } from '../../shared/contracts/webhooks.ts';
 import { dayOf } from '../../shared/postgres/times.ts';
 import { formatWebhookSecret } from '../../shared/webhooks/secrets.ts';
 import { signatureHeaders } from '../../shared/webhooks/sign.ts';
@@ -36,6 +37,8 @@ function groupsOf(command: Command, path: readonly string[]): Group[] {
 /** Objects on which the commands are tested. */
 interface Things {
   readonly endpointId: string;
+  readonly deliveryIds: readonly string[];
+  readonly jobId: string;
   readonly spareEndpointIds: string[];
   readonly apiKeyIds: string[];
   readonly readers: string[];
@@ -46,6 +49,8 @@ const DAY_MS = 86_400_000;
 
 const NO_THINGS: Things = {
   endpointId: 'x',
+  deliveryIds: ['x', 'x'],
+  jobId: 'x',
   spareEndpointIds: ['x'],
   apiKeyIds: ['x'],
   readers: ['x'],
@@ -106,6 +111,14 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   'webhooks show': { args: ({ endpointId }) => endpointId, needs: database },
   'webhooks test': { args: ({ endpointId }) => endpointId, needs: database },
   'webhooks delete': { args: ({ spareEndpointIds }, n) => spareEndpointIds[n]!, needs: database },
+  'webhooks deliveries': {
+    args: ({ endpointId }) => `${endpointId} --state delivered failed`,
+    needs: database,
+  },
+  'webhooks delivery': { args: ({ deliveryIds }) => deliveryIds[0]!, needs: database },
+  'webhooks redeliver': { args: ({ deliveryIds }, n) => deliveryIds[n]!, needs: database },
+  'webhooks recover': { args: ({ endpointId }) => `${endpointId} --from 2026-01-01`, needs: database },
+  'webhooks job': { args: ({ jobId }) => jobId, needs: database },
   'webhooks listen': { args: () => '--tenant acme --port 0', needs: database },
   'webhooks verify': { args: capturedWebhook, needs: [] },
   'credentials reads': { args: () => '--tenant acme', needs: database },
@@ -243,8 +256,14 @@ describe.skipIf(brokers === '')('sluice commands on Kafka and Postgres', () => {
     const reader = async () => (await json('readers create --tenant acme')).role;
     for (const kind of ['messages', 'agents', 'conversations']) await json(`send ${kind} --sample 1`);
     const firstPosition = `1/${product.topicPrefix}agent-metadata/0/7`;
+    const endpointId = await endpoint();
+    await addFailedDeliveries(endpointId);
+    const deliveries = await json(`webhooks deliveries ${endpointId}`);
+    const recovery = `webhooks recover ${endpointId} --from 2026-01-01 --state delivered`;
     things = {
-      endpointId: await endpoint(),
+      endpointId,
+      deliveryIds: deliveries.map(({ deliveryId }: { deliveryId: string }) => deliveryId),
+      jobId: (await json(recovery)).jobId,
       spareEndpointIds: [await endpoint(), await endpoint()],
       apiKeyIds: [await key(), await key(), await key()],
       readers: [await reader(), await reader()],
@@ -260,6 +279,20 @@ describe.skipIf(brokers === '')('sluice commands on Kafka and Postgres', () => {
     await product?.stop();
     await receiver?.close();
   });
+
+  /** Adds two deliveries that ended without a success. */
+  async function addFailedDeliveries(endpointId: string): Promise<void> {
+    await product.pool.query(
+      `with message as (
+         insert into webhook_messages (tenant_id, message_id, created_at, type, body)
+         select $1, 'message-' || n, date_trunc('milliseconds', now()), 'webhook.test', $3 from generate_series(1, 2) n
+         returning *
+       )
+       insert into webhook_deliveries (tenant_id, endpoint_id, created_at, message_id, seq, state, due_at, finished_at)
+       select tenant_id, $2, created_at, message_id, 1, 'failed', created_at, created_at from message`,
+      [product.tenantId, endpointId, Buffer.from(webhookBody('webhook.test', Date.now(), { endpointId }))],
+    );
+  }
 
   const everythingStored = () =>
     waitFor(async () => (await json('lag')).lag === 0, {

@@ -207,6 +207,7 @@ test('an event is found by its id, and by its kind if several have the id', asyn
     acceptedAt: acceptedAt.toISOString(),
     storedAt: storedAt.toISOString(),
     conflicts: 2,
+    deliveries: [],
   });
   const several = await call('GET', '/admin/v1/events/two');
   expect(codeOf(several)).toEqual([400, '400-01']);

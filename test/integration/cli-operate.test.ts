@@ -274,6 +274,48 @@ describe('keys', () => {
   });
 });
 
+/** Follows, shows, repeats and recovers deliveries of an endpoint with four in the queue. No workers run. */
+async function deliveriesAreShown(endpointId: string): Promise<void> {
+  const listed = await json(`webhooks deliveries ${endpointId} --state waiting --limit 2`);
+  expect(listed).toMatchObject([
+    { state: 'waiting', webhookId: 'd' },
+    { state: 'waiting', webhookId: 'b' },
+  ]);
+  const following = startCommand(`webhooks deliveries ${endpointId} --follow --json`.split(' '), env);
+  const inserted = waitFor(
+    async () => {
+      await database.pool.query(
+        `insert into webhook_queue (tenant_id, endpoint_id, message_id, created_at, seq, due_at)
+         select tenant_id, endpoint_id, 'followed' || clock_timestamp(), date_trunc('milliseconds', clock_timestamp()), 2, '2100-01-01Z'
+           from webhook_endpoints where endpoint_id = $1`,
+        [endpointId],
+      );
+      return following.stdout().includes('followed');
+    },
+    { timeoutMs: 20_000, everyMs: 200, what: 'a delivery that is followed' },
+  );
+  await inserted;
+  expect((await following.interrupt()).code).toBe(0);
+  await database.pool.query(`delete from webhook_queue where message_id like 'followed%'`);
+
+  await database.pool.query(`update webhook_queue set body = '{}' where message_id = 'd'`);
+  const { deliveryId } = listed[0];
+  const shown = await sluice(`webhooks delivery ${deliveryId}`);
+  expect([shown.code, shown.stderr]).toEqual([0, '']);
+  expect(shown.stdout).toContain('No attempts yet.');
+  expect(await json(`webhooks redeliver ${deliveryId}`)).toMatchObject({ deliveryId, state: 'waiting' });
+  await database.pool.query(`update webhook_queue set due_at = '2100-01-01Z' where message_id = 'd'`);
+  const recover = `webhooks recover ${endpointId} --from 2026-01-01 --no-wait`;
+  const job = await json(recover);
+  expect(job).toMatchObject({ endpointId, state: 'running', states: ['failed', 'dropped'] });
+  expect((await sluice(recover)).stderr).toMatch(
+    /^sluice: the recovery \w+ of this endpoint runs: cancel it/,
+  );
+  const cancelled = await sluice(`webhooks job ${job.jobId} --cancel`);
+  expect(cancelled.stdout).toContain(`Next: ./sluice webhooks deliveries ${endpointId} --from `);
+  expect((await sluice(`webhooks job ${job.jobId} --cancel`)).stdout).toContain('cancelled');
+}
+
 describe('webhooks', () => {
   let receiver: Receiver;
 
@@ -334,7 +376,7 @@ describe('webhooks', () => {
     // Three wait, one of them for an earlier one, and one is in flight.
     await database.pool.query(
       `insert into webhook_queue (tenant_id, endpoint_id, message_id, created_at, seq, due_at, lease_token, parked)
-       select tenant_id, endpoint_id, message, now(), 1, due, lease, parked
+       select tenant_id, endpoint_id, message, date_trunc('milliseconds', now()), 1, due, lease, parked
          from webhook_endpoints,
               (values ('a', $2::timestamptz, null, false), ('b', '2020-01-01Z', null, true),
                       ('c', $2 + interval '1 s', 'token', false), ('d', '2100-01-01Z', null, false)) as q (message, due, lease, parked)
@@ -346,6 +388,7 @@ describe('webhooks', () => {
       inFlight: 1,
       nextAttemptAt: dueAt.toISOString(),
     });
+    await deliveriesAreShown(endpointId);
     const table = (await sluice(`webhooks show ${endpointId}`)).stdout;
     expect(table).toMatch(/webhooks waiting +│ 3 /);
     expect(table).toContain(dueAt.toISOString());

@@ -12,6 +12,7 @@ import { COUNT_NAMES, QUARTER_HOUR_MS } from '../../shared/message-sent/counts.t
 import { decodeConversations, encodeConversations } from '../../shared/message-sent/delta.ts';
 import { openClient } from '../../shared/postgres/client.ts';
 import { insertCredentialRead } from '../../shared/postgres/credential-reads.ts';
+import { AGAIN } from '../../shared/postgres/deliveries/delivery.ts';
 import { erasedIdHash } from '../../shared/postgres/erased-ids.ts';
 import { inTransaction } from '../../shared/postgres/pool.ts';
 import { compactDeltas } from '../../workers/compact-deltas.ts';
@@ -220,7 +221,7 @@ async function addRows({ tenantId, clock }: World): Promise<void> {
     CHAT,
     at,
   ]);
-  // All webhooks of the tenant are finished, but one.
+  // All webhooks of the tenant are finished, but one. Half of them were sent again.
   await pool.query(
     `with ended as (
        delete from webhook_queue q where q.tenant_id = $1 and q.seq <> (select max(seq) from webhook_queue where tenant_id = $1)
@@ -230,8 +231,10 @@ async function addRows({ tenantId, clock }: World): Promise<void> {
        select tenant_id, endpoint_id, message_id, 1, created_at, 500, 1, convert_to($2, 'UTF8') from ended
      )
      insert into webhook_deliveries (tenant_id, endpoint_id, created_at, message_id, seq, ordering_key, state, due_at)
-     select tenant_id, endpoint_id, created_at, message_id, seq, ordering_key, 'failed', created_at from ended`,
-    [tenantId, TEXT],
+     select tenant_id, endpoint_id, created_at, message_id, seq,
+            case when seq % 2 = 0 then $3 || ordering_key else ordering_key end, 'failed', created_at
+       from ended`,
+    [tenantId, TEXT, AGAIN],
   );
 }
 

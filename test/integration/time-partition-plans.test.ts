@@ -5,6 +5,10 @@ import { addEarlierIds, readMessages } from '../../cli/sql/message-recount.ts';
 import { listAttempts } from '../../cli/sql/webhooks.ts';
 import { readAutomationCounts } from '../../shared/postgres/automation-counts.ts';
 import { insertCredentialRead, listCredentialReads } from '../../shared/postgres/credential-reads.ts';
+import { readEnded, readQueued } from '../../shared/postgres/deliveries/delivery-stream.ts';
+import { readDelivery } from '../../shared/postgres/deliveries/find-delivery.ts';
+import { findMessagesOfRecord, findOfMessages } from '../../shared/postgres/deliveries/record-deliveries.ts';
+import { requeueDeliveries } from '../../shared/postgres/deliveries/requeue.ts';
 import type { Statement as GivenStatement, Queryable } from '../../shared/postgres/pool.ts';
 import { ensureTimePartitions, TIME_PARTITIONED_TABLES } from '../../shared/postgres/time-partitions.ts';
 import { insertAttempts } from '../../shared/postgres/webhook-attempts.ts';
@@ -21,6 +25,7 @@ import {
   findWithoutBody,
   leaseDeliveries,
 } from '../../workers/webhooks/sql/queue.ts';
+import { countRecoverable, examineDeliveries } from '../../workers/webhooks/sql/recoveries.ts';
 import { extendLeases, giveBack, recordResults } from '../../workers/webhooks/sql/results.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { ROOT } from '../support/program.ts';
@@ -97,6 +102,22 @@ const queued = { ...id, ...delivery, attempts: 0 };
 const day = { tenantIds: ['tenant'], startMs: nowMs - WEEK_MS };
 const bounds = { fromMs: nowMs - WEEK_MS, toMs: nowMs };
 
+const list = { ...id, after: undefined, limit: 10, nowMs };
+const recovery = {
+  ...id,
+  jobId: 'job',
+  states: ['failed'],
+  fromMs: nowMs - WEEK_MS,
+  toMs: nowMs,
+  cursorAtMs: null,
+  cursorId: null,
+  isCounted: true,
+  stepSize: 10,
+  endpointState: 'enabled',
+  endpointFailures: 0,
+  pausedUntilMs: null,
+};
+
 const OPERATIONS: Record<string, (db: Queryable) => Promise<unknown>> = {
   insertWebhookEvents: (db) =>
     insertWebhookEvents(db, [reply('tenant', 'K', 1)], { nowMs, nextId: bench.nextId }),
@@ -144,6 +165,32 @@ const OPERATIONS: Record<string, (db: Queryable) => Promise<unknown>> = {
     expect(await backfillQueue(db, id, { ...bounds, nowMs, limit: 10 })).toEqual({ moved: 1, left: false });
   },
   findQueuedWeeks: (db) => findQueuedWeeks(db, id),
+  readQueued: async (db) => {
+    await pool.query(
+      `insert into webhook_queue (tenant_id, endpoint_id, message_id, created_at, seq, due_at)
+       values ('tenant', 'endpoint', 'listed', $1, 1, $1)`,
+      [new Date(nowMs)],
+    );
+    expect((await readQueued(db, { ...list, filter: {} })).deliveries).not.toEqual([]);
+  },
+  'readEnded between times': (db) =>
+    readEnded(db, { ...list, filter: { fromMs: nowMs - WEEK_MS, toMs: nowMs } }),
+  readDelivery: (db) => readDelivery(db, 'tenant', { ...id, ...delivery }, nowMs),
+  findMessagesOfRecord: async (db) => {
+    await pool.query(
+      `insert into event_keys (tenant_id, kind, key, status, generation, partition, "offset", accepted_at, stored_at,
+                               updated_at, expires_at)
+       values ('tenant', 'credentials', 'record', 'stored', 1, 0, 1, $1, $1, $1, $1)`,
+      [new Date(nowMs)],
+    );
+    await findMessagesOfRecord(db, 'tenant', 'record');
+  },
+  findOfMessages: (db) =>
+    findOfMessages(db, { tenantId: 'tenant', endpointIds: ['endpoint'], messages: [delivery], nowMs }),
+  requeueDeliveries: (db) =>
+    requeueDeliveries(db, { ...id, messages: [delivery], states: ['failed'], nowMs }),
+  countRecoverable: (db) => countRecoverable(db, recovery),
+  examineDeliveries: (db) => examineDeliveries(db, recovery),
   readMessages: async (db) => {
     const select = {
       query: async (text: string, values?: unknown[]) =>
@@ -202,6 +249,12 @@ const FILES: Record<string, string> = {
   'shared/postgres/webhook-attempts.ts': 'insertAttempts',
   'workers/webhooks/sql/queue.ts': 'leaseDeliveries',
   'cli/sql/webhooks.ts': 'listAttempts',
+  // Without a range of times, a page can have rows of every week. So can the attempts of a delivery.
+  'shared/postgres/deliveries/delivery-stream.ts': 'readQueued, readEnded between times',
+  'shared/postgres/deliveries/find-delivery.ts': 'readDelivery',
+  'shared/postgres/deliveries/record-deliveries.ts': 'findMessagesOfRecord, findOfMessages',
+  'shared/postgres/deliveries/requeue.ts': 'requeueDeliveries',
+  'workers/webhooks/sql/recoveries.ts': 'countRecoverable, examineDeliveries',
   'cli/sql/message-recount.ts': 'readMessages, addEarlierIds',
   'shared/postgres/automation-counts.ts': 'readAutomationCounts',
   // Only inserts, which the inserted rows route.
@@ -235,6 +288,7 @@ test('every statement on a table partitioned by time has its plan tested', () =>
 /** Files that name these tables only to create or list partitions, or name a view of that name. */
 const NO_STATEMENTS = [
   'cli/erase/remove.ts',
+  'shared/postgres/deliveries/recoveries.ts',
   'shared/postgres/retention/expired-weeks.ts',
   'shared/postgres/retention/run-retention.ts',
   'shared/postgres/time-partitions.ts',

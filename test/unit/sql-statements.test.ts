@@ -23,6 +23,7 @@ const NOT_SHARDED: Readonly<Record<string, string>> = {
   erased_ids: 'small, and read and swept over all tenants',
   data_quality: 'small, and swept over all tenants',
   data_quality_deltas: 'small, and listed over all tenants',
+  webhook_recoveries: 'small: one row per job; listed and swept over all tenants',
 };
 
 const SHARDED = shardedTables();

@@ -5,15 +5,10 @@ import { AppError, BATCH_BOUND_EXCEEDED } from '../../shared/errors.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
 import { mapInSlices } from '../../shared/map-in-slices.ts';
 import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
+import { DELIVERIES_CHANNEL } from '../../shared/postgres/deliveries/requeue.ts';
 import { runTogether, withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
-
-/**
- * Channel that notifies dispatchers of new deliveries. The payload names their endpoints, see
- * {@link endpointsOfPayload}.
- */
-export const DELIVERIES_CHANNEL = 'sluice_deliveries';
 
 /** An event that a tenant's webhook endpoints may subscribe to. */
 export interface WebhookEvent {

@@ -8,6 +8,7 @@ import { ensureTimePartitions } from '../../shared/postgres/time-partitions.ts';
 import type { AllowRule } from '../../shared/webhooks/addresses.ts';
 import { type Dispatcher, startDispatcher } from './dispatcher.ts';
 import { watchKeys } from './key-watch.ts';
+import { startRecoveries } from './recoveries.ts';
 
 export interface WebhooksDeps {
   /** See DispatcherOptions. */
@@ -35,11 +36,13 @@ export function startWebhooks({ health, ...deps }: WebhooksDeps): Dispatcher {
   health.watchReady('webhooks', () => dispatcher.problem());
   health.watchNote('webhooks', () => dispatcher.note());
   const keys = watchKeys({ ...deps, health });
+  const recoveries = startRecoveries(deps);
   return {
     problem: () => dispatcher.problem(),
     note: () => dispatcher.note(),
     async close() {
       keys.close();
+      await recoveries.close();
       await dispatcher.close();
     },
   };

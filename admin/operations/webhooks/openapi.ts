@@ -12,6 +12,7 @@ import { BODY_BYTES_MAX } from '../../limits/policies.ts';
 import { MALFORMED_PATH } from '../../request/path-id.ts';
 import { CREATE_ERRORS, DATABASE_ERRORS } from '../common-errors.ts';
 import { DELIVERY_OPERATIONS } from '../deliveries/openapi.ts';
+import { RECOVERY_OPERATIONS } from '../deliveries/openapi-recover.ts';
 
 const ID: JsonSchema = { type: 'string', description: 'Id of the endpoint.' };
 const TYPES: JsonSchema = {
@@ -187,5 +188,6 @@ export const WEBHOOK_OPERATIONS: Operations = {
   'GET /admin/v1/webhooks': LIST,
   'GET /admin/v1/webhooks/:endpointId': SHOW,
   ...DELIVERY_OPERATIONS,
+  ...RECOVERY_OPERATIONS,
   'DELETE /admin/v1/webhooks/:endpointId': DELETE,
 };

@@ -60,7 +60,7 @@ const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 export async function readQueued(db: Queryable, query: StreamQuery): Promise<StreamPage> {
   const { filter, after } = query;
   const values = parametersOf(query);
-  const parameter = (value: unknown) => `$${values.push(value)}`;
+  const parameter = addsTo(values);
   const conditions: string[] = [];
   if (after) conditions.push(`q.message_id < ${parameter(after.messageId)}`);
   if (filter.toMs !== undefined) {
@@ -95,7 +95,7 @@ export async function readQueued(db: Queryable, query: StreamQuery): Promise<Str
 export async function readEnded(db: Queryable, query: StreamQuery): Promise<StreamPage> {
   const { filter, after } = query;
   const values = parametersOf(query);
-  const parameter = (value: unknown) => `$${values.push(value)}`;
+  const parameter = addsTo(values);
   const conditions: string[] = [];
   if (after) {
     const time = parameter(isoTime(after.createdAtMs));
@@ -119,6 +119,11 @@ export async function readEnded(db: Queryable, query: StreamQuery): Promise<Stre
   });
 }
 
+/** Returns a function that adds a parameter, and returns its text in a statement. */
+function addsTo(values: unknown[]): (value: unknown) => string {
+  return (value) => `$${values.push(value)}`;
+}
+
 function parametersOf({ tenantId, endpointId, nowMs }: StreamQuery): unknown[] {
   return [tenantId, isoTime(nowMs), endpointId];
 }
@@ -127,7 +132,7 @@ function parametersOf({ tenantId, endpointId, nowMs }: StreamQuery): unknown[] {
 const QUEUE_ROW = `w.tenant_id, w.endpoint_id, w.message_id, w.created_at, w.ordering_key, w.attempts, w.lease_token, w.due_at,
   w.parked`;
 /** The columns of deliveries `s` that were searched. */
-const SEARCHED = `${deliveryColumns('s')}, s.created_at`;
+const SEARCHED = deliveryColumns('s');
 
 interface StreamStatement {
   readonly from: string;
@@ -140,7 +145,7 @@ interface StreamStatement {
   readonly compareTimes: boolean;
 }
 
-type StreamRow = Delivery & { readonly place: number; readonly matches: boolean };
+type SearchedRow = Omit<Delivery, 'type'> & { readonly place: number; readonly matches: boolean };
 
 /**
  * Searches the next rows of one table. Also reads the last row of a full search, which may not match,
@@ -148,60 +153,65 @@ type StreamRow = Delivery & { readonly place: number; readonly matches: boolean 
  */
 async function readStream(
   db: Queryable,
-  { filter, limit }: StreamQuery,
+  { tenantId, filter: { types, ...filter }, limit }: StreamQuery,
   values: unknown[],
   statement: StreamStatement,
 ): Promise<StreamPage> {
-  const parameter = (value: unknown) => `$${values.push(value)}`;
+  const { from, columns, where, order } = statement;
+  const parameter = addsTo(values);
   const matches = conditionsOf(filter, statement, parameter);
-  const searched = matches.length > 0 || filter.types ? DELIVERIES_SEARCHED_MAX : limit + 1;
-  const ofType = filter.types && `m.type = any(${parameter(filter.types)}::text[])`;
-  const { rows } = await db.query<StreamRow>(
-    searchSql(statement, {
-      matches: [...matches, ofType ?? 'true'].join(' and '),
-      needsType: ofType !== undefined,
-      searched: parameter(searched),
-      limit: parameter(limit + 1),
-    }),
+  const searched = matches.length > 0 || types ? DELIVERIES_SEARCHED_MAX : limit + 1;
+  const { rows } = await db.query<SearchedRow>(
+    `with searched as materialized (
+       select ${columns}
+         from ${from}
+        where q.tenant_id = $1 and q.endpoint_id = $3 and ${['$2::timestamptz is not null', ...where].join(' and ')}
+        order by ${order}
+        limit ${parameter(searched)}::integer
+     ), placed as (
+       select ${SEARCHED}, row_number() over ()::integer as place from searched s
+     ), found as (
+       select ${SEARCHED}, s.place, coalesce(${['true', ...matches].join(' and ')}, false) as matches from placed s
+     )
+     select ${SEARCHED}, s.place, s.matches from found s
+      where s.matches or s.place = ${parameter(searched)}::integer
+      order by s.place limit ${parameter(types ? searched : limit + 1)}::integer`,
     values,
   );
-  const deliveries = rows.filter((row) => row.matches).slice(0, limit);
-  if (rows.length > limit) return { deliveries, next: placeOf(rows[limit - 1]!) };
+  const typeOf = await readTypes(db, tenantId, rows);
+  const read = rows.map((row) => ({ ...row, type: typeOf(row) }));
+  const found = read.filter((row) => row.matches && (types === undefined || types.includes(row.type ?? '')));
+  const deliveries = found.slice(0, limit);
+  if (found.length > limit) return { deliveries, next: placeOf(deliveries.at(-1)!) };
   const last = rows.at(-1);
   return { deliveries, next: last?.place === searched ? placeOf(last) : undefined };
 }
 
-/** Returns the statement of a search. The types of messages are only read where they are needed. */
-function searchSql(
-  { from, columns, where, order }: StreamStatement,
-  search: {
-    readonly matches: string;
-    readonly needsType: boolean;
-    readonly searched: string;
-    readonly limit: string;
-  },
-): string {
-  const join = `left join webhook_messages m
-    on m.tenant_id = $1 and m.created_at = s.created_at and m.message_id = s."messageId"`;
-  return `with searched as materialized (
-       select ${columns}, q.created_at
-         from ${from}
-        where q.tenant_id = $1 and q.endpoint_id = $3 and ${['$2::timestamptz is not null', ...where].join(' and ')}
-        order by ${order}
-        limit ${search.searched}::integer
-     ), placed as (
-       select ${SEARCHED}, row_number() over ()::integer as place from searched s
-     ), found as (
-       select ${SEARCHED}, s.place, coalesce(${search.matches}, false) as matches
-         from placed s ${search.needsType ? join : ''}
-     ), page as (
-       select ${SEARCHED}, s.place, s.matches from found s
-        where s.matches or s.place = ${search.searched}::integer
-        order by s.place limit ${search.limit}::integer
-     )
-     select ${SEARCHED}, s.place, s.matches, m.type
-       from page s ${join}
-      order by s.place`;
+/**
+ * Returns the types of deliveries. A statement of its own, whose times are constants, so that the
+ * planner opens only the weeks of these deliveries.
+ */
+async function readTypes(
+  db: Queryable,
+  tenantId: string,
+  deliveries: readonly SearchedRow[],
+): Promise<(delivery: SearchedRow) => string | null> {
+  if (deliveries.length === 0) return () => null;
+  const { rows } = await db.query<{ messageId: string; type: string }>(
+    `select m.message_id as "messageId", m.type
+       from unnest($2::timestamptz[], $3::text[]) as given (created_at, message_id)
+       join webhook_messages m
+         on m.tenant_id = $1 and m.created_at = any($4::timestamptz[])
+        and m.created_at = given.created_at and m.message_id = given.message_id`,
+    [
+      tenantId,
+      deliveries.map(({ createdAtMs }) => isoTime(createdAtMs)),
+      deliveries.map(({ messageId }) => messageId),
+      [...new Set(deliveries.map(({ createdAtMs }) => isoTime(createdAtMs)))],
+    ],
+  );
+  const types = new Map(rows.map(({ messageId, type }) => [messageId, type]));
+  return ({ messageId }) => types.get(messageId) ?? null;
 }
 
 /** Returns the conditions of a filter that the order of the table does not fulfil. */
@@ -221,7 +231,7 @@ function conditionsOf(
   ];
 }
 
-function placeOf({ createdAtMs, messageId }: Delivery): StreamPlace {
+function placeOf({ createdAtMs, messageId }: StreamPlace): StreamPlace {
   return { createdAtMs, messageId };
 }
 

@@ -9,7 +9,7 @@ import { type Receiver, startReceiver } from '../../support/receiver.ts';
 let receiver: Receiver;
 let agent: WebhookAgent;
 beforeAll(async () => {
-  receiver = await startReceiver();
+  receiver = await startReceiver({ eventsOfTest: true });
   agent = createAgent({
     allow: parseAllowRules('127.0.0.0/8'),
     resolve: async (host) => {

@@ -1,0 +1,145 @@
+import { schemaRef } from '../../../shared/openapi/document.ts';
+import { EXAMPLE_ULID, exampleError } from '../../../shared/openapi/errors.ts';
+import type { OperationDescription, Operations } from '../../../shared/openapi/operation.ts';
+import { BODY_BYTES_MAX } from '../../limits/policies.ts';
+import { CREATE_ERRORS } from '../common-errors.ts';
+import { REVERSED_RANGE } from './list.ts';
+import { DELIVERY_ID, NO_DELIVERY, NO_ENDPOINT, OF_DELIVERIES, ofOne, pathId } from './openapi.ts';
+
+const REDELIVER: OperationDescription = {
+  ...OF_DELIVERIES,
+  operationId: 'redeliver',
+  summary: 'Send a delivery again',
+  description:
+    'With the same `webhook-id`, and all attempts again. A waiting delivery is attempted now. It is not ordered towards newer ' +
+    'webhooks of its conversation.',
+  parameters: [DELIVERY_ID],
+  answers: { 202: { description: 'The delivery is queued.', schema: schemaRef('Delivery') } },
+  refusals: ['409-01'],
+  ownErrors: {
+    ...ofOne('delivery'),
+    '409-01': {
+      meaning:
+        'It cannot be sent now: it is being sent, waits for an earlier webhook, its endpoint is disabled or deleted, or its ' +
+        'body is not stored any more.',
+      details: [{ path: 'deliveryId', message: 'is being sent now: wait for the result' }],
+    },
+  },
+  examples: { unknown: NO_DELIVERY },
+};
+
+const JOB = {
+  jobId: EXAMPLE_ULID,
+  kind: 'webhook-recovery',
+  endpointId: EXAMPLE_ULID,
+  state: 'running',
+  reason: null,
+  from: '2026-01-01T00:00:00.000Z',
+  to: '2026-01-02T00:00:00.000Z',
+  states: ['failed', 'dropped'],
+  total: null,
+  queued: 0,
+  skipped: 0,
+  progress: 0,
+  droppedWeeks: [],
+  createdAt: '2026-01-02T03:04:05.678Z',
+  createdBy: EXAMPLE_ULID,
+  finishedAt: null,
+};
+
+const RECOVER: OperationDescription = {
+  ...OF_DELIVERIES,
+  operationId: 'recover-webhook',
+  summary: 'Send the deliveries of a time range again',
+  description:
+    'Starts a job that queues the deliveries in the order in which they were stored, with the same `webhook-id`. It queues only ' +
+    'while nothing else waits for the endpoint, so that newer webhooks go first. Without `states`, what was delivered is left out.',
+  parameters: [pathId('endpointId', 'Id of the endpoint.')],
+  body: { schema: schemaRef('NewRecovery'), bytesMax: BODY_BYTES_MAX },
+  answers: {
+    201: {
+      description: 'The job.',
+      schema: schemaRef('Job'),
+      links: {
+        show: { operationId: 'show-job', parameters: { jobId: '$response.body#/jobId' } },
+        cancel: { operationId: 'cancel-job', parameters: { jobId: '$response.body#/jobId' } },
+      },
+    },
+  },
+  refusals: ['409-01', '422-01'],
+  ownErrors: {
+    ...CREATE_ERRORS,
+    '404-01': ofOne('endpoint')['404-01'],
+    '409-01': {
+      meaning: 'Another recovery of the endpoint runs, or the endpoint is disabled.',
+      details: [
+        {
+          path: 'endpointId',
+          message: `the recovery ${EXAMPLE_ULID} of this endpoint runs: cancel it, or wait for its end`,
+        },
+      ],
+    },
+  },
+  examples: {
+    day: {
+      summary: 'What was not delivered of a day',
+      parameters: { endpointId: EXAMPLE_ULID },
+      body: { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' },
+      status: 201,
+      answer: JOB,
+    },
+    reversed: {
+      summary: 'The range is reversed',
+      parameters: { endpointId: EXAMPLE_ULID },
+      body: { from: '2026-01-02T00:00:00Z', to: '2026-01-01T00:00:00Z' },
+      status: 422,
+      answer: exampleError('422-01', REVERSED_RANGE),
+    },
+    unknown: { ...NO_ENDPOINT, body: { from: '2026-01-01T00:00:00Z' } },
+  },
+};
+
+const JOB_ID = pathId('jobId', 'Id of the job.');
+const NO_JOB = {
+  summary: 'The tenant has no such job',
+  parameters: { jobId: 'no-such-job' },
+  status: 404,
+  answer: exampleError('404-01'),
+};
+
+const SHOW_JOB: OperationDescription = {
+  ...OF_DELIVERIES,
+  operationId: 'show-job',
+  summary: 'Show the progress of a job',
+  description:
+    'A job goes on if the process that carries it out ends. It can be read for 30 days after its end.',
+  parameters: [JOB_ID],
+  answers: { 200: { description: 'The job.', schema: schemaRef('Job') } },
+  ownErrors: ofOne('job'),
+  examples: { unknown: NO_JOB },
+};
+
+const CANCEL_JOB: OperationDescription = {
+  ...OF_DELIVERIES,
+  operationId: 'cancel-job',
+  summary: 'Cancel a job',
+  description: 'What it has queued is still sent. Succeeds again if the job was cancelled before.',
+  parameters: [JOB_ID],
+  answers: { 200: { description: 'The cancelled job.', schema: schemaRef('Job') } },
+  refusals: ['409-01'],
+  ownErrors: {
+    ...ofOne('job'),
+    '409-01': {
+      meaning: 'The job has ended.',
+      details: [{ path: 'jobId', message: 'has ended already' }],
+    },
+  },
+  examples: { unknown: NO_JOB },
+};
+
+export const RECOVERY_OPERATIONS: Operations = {
+  'POST /admin/v1/deliveries/:deliveryId/redeliver': REDELIVER,
+  'POST /admin/v1/webhooks/:endpointId/recover': RECOVER,
+  'GET /admin/v1/jobs/:jobId': SHOW_JOB,
+  'POST /admin/v1/jobs/:jobId/cancel': CANCEL_JOB,
+};
