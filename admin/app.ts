@@ -44,10 +44,13 @@ import { createKeyOperation } from './operations/keys/create.ts';
 import { listKeysOperation, showKeyOperation } from './operations/keys/list.ts';
 import { revokeKeyOperation } from './operations/keys/revoke.ts';
 import { rotateKeyOperation } from './operations/keys/rotate.ts';
+import { createTokenOperation } from './operations/tokens/create.ts';
 import { type CreateWebhookDeps, createWebhookOperation } from './operations/webhooks/create.ts';
 import { deleteWebhookOperation } from './operations/webhooks/delete.ts';
 import { listWebhooksOperation, showWebhookOperation } from './operations/webhooks/list.ts';
 import { refuseQuery } from './request/query.ts';
+import { answerPreflight, createOriginHeaders } from './tokens/origins.ts';
+import { createTokenReader, PORTAL_PATHS, PORTAL_SCOPE } from './tokens/portal-access.ts';
 
 export interface AdminAppDeps extends CreateWebhookDeps {
   readonly keys: KeyCache;
@@ -59,6 +62,8 @@ export interface AdminAppDeps extends CreateWebhookDeps {
   readonly requestsPerSecond?: number;
   /** Maximum API keys that a tenant's keys may create in 24 hours. Default 1000. */
   readonly keysPerDayMax?: number;
+  /** Origins whose scripts may use portal tokens. Default: none. */
+  readonly origins?: readonly string[];
 }
 
 /** Concurrent steps of erasures. */
@@ -76,7 +81,7 @@ interface Checks extends AccessChecks {
  * the sender of a body is checked before the body is read, and again afterwards.
  */
 export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
-  const { keys, clock, pool } = deps;
+  const { keys, clock, pool, origins = [] } = deps;
   const rates = {
     policiesOf: createAdminPolicies(deps.requestsPerSecond ?? ADMIN_REQUESTS_PER_SECOND),
     buckets: createBuckets<RatePolicy>(clock),
@@ -86,7 +91,7 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
   const memory = createBodyMemory(BODY_BUFFER_BYTES_MAX);
   const slots = new TenantSlots({ runningMax: requestsMax, tenantMax: Math.ceil(requestsMax / 2) });
   const checks: Checks = {
-    ...createAccessChecks({ keys, clock, rates }),
+    ...createAccessChecks({ keys, clock, rates, readToken: createTokenReader(deps) }),
     inBody: (handle) => jsonBody({ memory, bytesMax: BODY_BYTES_MAX, rawMembers: NO_RAW_MEMBERS }, handle),
     inSlot: (handle) => inTenantSlot(slots, handle),
   };
@@ -96,7 +101,12 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
       ...healthRoutes(deps.health),
       ...referenceRoutes('Sluice admin', { '/openapi.json': adminDocument }),
     ],
+    setHeaders: createOriginHeaders(origins),
   });
+  if (origins.length > 0) {
+    for (const path of PORTAL_PATHS) on('OPTIONS', `${path}/*`, answerPreflight(origins));
+  }
+  on('POST', '/admin/v1/tokens', guarded(checks.before(PORTAL_SCOPE), createTokenOperation(deps)));
   addWebhookRoutes(on, deps, checks);
   addKeyRoutes(on, deps, checks);
   addDeliveryRoutes(on, deps, checks);

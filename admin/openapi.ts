@@ -18,13 +18,16 @@ import { EVENT_OPERATIONS, EVENT_SCHEMA } from './operations/events/openapi.ts';
 import { EXPORT_OPERATIONS } from './operations/export/openapi.ts';
 import { KEY_OPERATIONS } from './operations/keys/openapi.ts';
 import { KEY_SCHEMAS } from './operations/keys/openapi-schemas.ts';
+import { TOKEN_OPERATIONS, TOKEN_SCHEMAS } from './operations/tokens/openapi.ts';
 import { WEBHOOK_OPERATIONS, WEBHOOK_SCHEMAS } from './operations/webhooks/openapi.ts';
+import { isPortalPath } from './tokens/portal-access.ts';
 
 /** The operations. Their examples can be sent in this order. */
 export const ADMIN_OPERATIONS: Operations = {
   ...KEY_OPERATIONS,
   ...WEBHOOK_OPERATIONS,
   ...EVENT_TYPE_OPERATIONS,
+  ...TOKEN_OPERATIONS,
   ...EVENT_OPERATIONS,
   ...ENTITY_OPERATIONS,
   ...ANALYTICS_OPERATIONS,
@@ -45,6 +48,7 @@ export function adminDocument(): JsonSchema {
       keys: 'API keys.',
       webhooks: 'Webhook endpoints.',
       deliveries: 'What was sent to webhook endpoints, and sending it again.',
+      tokens: "Tokens for customers' own front ends.",
       events: 'The status of records.',
       entities: 'Agents and conversations as they are stored.',
       analytics: 'Reports on stored events.',
@@ -53,12 +57,14 @@ export function adminDocument(): JsonSchema {
       health: 'For orchestrators.',
     },
     operations: ADMIN_OPERATIONS,
+    acceptsToken: isPortalPath,
     schemas: {
       ...KEY_SCHEMAS,
       ...WEBHOOK_SCHEMAS,
       ...EVENT_TYPE_SCHEMAS,
       ...DELIVERY_SCHEMAS,
       ...RECOVERY_SCHEMAS,
+      ...TOKEN_SCHEMAS,
       Event: EVENT_SCHEMA,
       ...ENTITY_SCHEMAS,
       ...ANALYTICS_SCHEMAS,

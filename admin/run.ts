@@ -39,6 +39,7 @@ async function main(): Promise<void> {
     port: config.ADMIN_PORT,
     requestsPerSecond: config.SLUICE_ADMIN_RATE,
     keysPerDayMax: config.SLUICE_KEYS_PER_DAY,
+    origins: config.SLUICE_ADMIN_ORIGINS ?? [],
     drainDelayMs: config.SLUICE_DRAIN_DELAY_MS,
     keepAliveMs: config.SLUICE_KEEP_ALIVE_MS,
   });

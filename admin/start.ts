@@ -30,6 +30,8 @@ export interface AdminOptions {
   readonly requestsPerSecond?: number;
   /** Maximum API keys that a tenant's keys may create in 24 hours. Default 1000. */
   readonly keysPerDayMax?: number;
+  /** Origins whose scripts may use portal tokens. Default: none. */
+  readonly origins?: readonly string[];
   /**
    * Milliseconds of normal service after `stop` was called, so that load balancers notice the
    * shutdown.

@@ -211,6 +211,7 @@ async function startAdminListener(
     allow: config.SLUICE_WEBHOOK_ALLOW ?? [],
     requestsPerSecond: config.SLUICE_ADMIN_RATE,
     keysPerDayMax: config.SLUICE_KEYS_PER_DAY,
+    origins: config.SLUICE_ADMIN_ORIGINS ?? [],
     topicPrefix: config.SLUICE_TOPIC_PREFIX,
     endpointsMax: config.SLUICE_WEBHOOK_ENDPOINTS_MAX,
     host: config.ADMIN_HOST,

@@ -105,3 +105,19 @@ export const allowRules = {
     }
   }),
 };
+
+const ORIGINS =
+  'origins such as https://portal.example.com, several separated by commas, without paths and *';
+
+export const origins = {
+  allowed: ORIGINS,
+  schema: z
+    .string()
+    .transform((given) => given.split(',').map((origin) => origin.trim()))
+    .refine((all) => all.every(isOrigin), { error: `must be ${ORIGINS}` }),
+};
+
+/** Returns whether browsers send the text in this form. */
+function isOrigin(text: string): boolean {
+  return /^https?:\/\/[^*]+$/.test(text) && URL.canParse(text) && new URL(text).origin === text;
+}

@@ -1,5 +1,14 @@
 import { retention } from './retention-settings.ts';
-import { allowRules, anyText, headerValue, httpUrl, listenAddress, oneOf, wholeNumber } from './schemas.ts';
+import {
+  allowRules,
+  anyText,
+  headerValue,
+  httpUrl,
+  listenAddress,
+  oneOf,
+  origins,
+  wholeNumber,
+} from './schemas.ts';
 import { database, kafka, kafkaConnection, keys } from './service-settings.ts';
 import { PARTS, type Settings, WORKERS } from './setting.ts';
 
@@ -39,6 +48,14 @@ const listeners = {
     usedBy: ['embedded', 'admin'],
     meaning: 'Address on which the admin listener listens.',
     example: '127.0.0.1',
+  },
+  SLUICE_ADMIN_ORIGINS: {
+    allowed: origins.allowed,
+    schema: origins.schema.optional(),
+    usedBy: ['embedded', 'admin'],
+    meaning:
+      'Origins of web pages that may call the webhook part of the admin API with a portal token (CORS). Unset: none.',
+    example: 'https://portal.example.com,http://localhost:3000',
   },
   SLUICE_DOCS: {
     allowed: onOrOff.allowed,

@@ -16,6 +16,8 @@ export interface BaseAppOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly publicRoutes: readonly PublicRoute[];
+  /** Called before each operation, to set headers of its answer. */
+  readonly setHeaders?: (c: HttpContext) => void;
 }
 
 export type OnRefused = (c: HttpContext, refusal: Refusal) => void;
@@ -24,7 +26,7 @@ export interface BaseApp {
   readonly app: Hono<HttpEnv>;
   /** Adds an operation. `onRefused` is called when a request was refused. */
   readonly on: (
-    method: 'GET' | 'POST' | 'DELETE',
+    method: 'GET' | 'POST' | 'DELETE' | 'OPTIONS',
     path: string,
     handle: Handler,
     onRefused?: OnRefused,
@@ -36,7 +38,7 @@ export interface BaseApp {
  * errors, the public routes, no caching, the access log, and no HEAD. Each route has one handler:
  * Hono runs several only as a chain of middleware, which costs more than the checks themselves.
  */
-export function createBaseApp({ nextId, clock, logger, publicRoutes }: BaseAppOptions): BaseApp {
+export function createBaseApp({ nextId, clock, logger, publicRoutes, setHeaders }: BaseAppOptions): BaseApp {
   const log = createAccessLog(logger, clock);
   const served =
     (handle: Handler, onRefused?: OnRefused): Handler =>
@@ -44,6 +46,7 @@ export function createBaseApp({ nextId, clock, logger, publicRoutes }: BaseAppOp
       const startedAtMs = clock.nowMs();
       setRequestId(c, nextId);
       setUncached(c);
+      setHeaders?.(c);
       let response: Response;
       try {
         // Hono would run the operation of GET and drop the response's body.

@@ -8,13 +8,21 @@ export const REQUEST_ID_HEADER = 'x-request-id';
 /** Minimum length of a secret. Shorter values may occur in other texts by chance. */
 const SECRET_LENGTH_MIN = 16;
 
+/** Returns the token of the header `Authorization: Bearer`; undefined if there is none. */
+export function bearerToken(c: HttpContext): string | undefined {
+  return /^Bearer +(\S+)$/i.exec(c.req.header('authorization') ?? '')?.[1];
+}
+
 /**
- * Returns the text without the secret of the request: some callers send it in other places by
- * mistake.
+ * Returns the text without the secret or the token of the request: some callers send it in other
+ * places by mistake.
  */
 export function withoutOwnSecret(c: HttpContext, text: string): string {
-  const secret = c.req.header(API_SECRET_HEADER) ?? '';
-  return secret.length < SECRET_LENGTH_MIN ? text : text.replaceAll(secret, '[redacted]');
+  let rest = text;
+  for (const secret of [c.req.header(API_SECRET_HEADER), bearerToken(c)]) {
+    if (secret && secret.length >= SECRET_LENGTH_MIN) rest = rest.replaceAll(secret, '[redacted]');
+  }
+  return rest;
 }
 
 /**

@@ -20,6 +20,8 @@ export interface DocumentParts {
   readonly description: string;
   readonly tags: Readonly<Record<string, string>>;
   readonly operations: Operations;
+  /** Returns whether operations of a path accept a bearer token in place of an API key. Default: none. */
+  readonly acceptsToken?: (path: string) => boolean;
   /** The requests that the product sends, by name. */
   readonly webhooks?: JsonSchema;
   /** Schemas by name, for `schemaRef`. */
@@ -30,6 +32,7 @@ const JSON_TYPE = 'application/json';
 const SECURITY_SCHEMES = { apiKeyId: API_ID_HEADER, apiKeySecret: API_SECRET_HEADER };
 /** The security requirement of an operation: both headers together. */
 const KEY = { apiKeyId: [], apiKeySecret: [] };
+const TOKEN = { portalToken: [] };
 
 export function schemaRef(name: string): JsonSchema {
   return { $ref: `#/components/schemas/${name}` };
@@ -41,6 +44,7 @@ export function openApiDocument({
   description,
   tags,
   operations,
+  acceptsToken,
   webhooks,
   schemas,
 }: DocumentParts): JsonSchema {
@@ -48,7 +52,8 @@ export function openApiDocument({
   for (const [route, operation] of Object.entries(operations)) {
     const [method, path] = route.split(' ') as [string, string];
     const template = path.replace(/:(\w+)/g, '{$1}');
-    paths[template] = { ...paths[template], [method.toLowerCase()]: operationObject(operation) };
+    const security = acceptsToken?.(path) ? [KEY, TOKEN] : [KEY];
+    paths[template] = { ...paths[template], [method.toLowerCase()]: operationObject(operation, security) };
   }
   const hasKnown = Object.values(operations).some(({ reportsKnownRecords }) => reportsKnownRecords);
   return {
@@ -67,12 +72,15 @@ export function openApiDocument({
         Traceparent: TRACEPARENT,
         ...(hasKnown && { KnownRecords: KNOWN_RECORDS }),
       },
-      securitySchemes: Object.fromEntries(
-        Object.entries(SECURITY_SCHEMES).map(([name, header]) => [
-          name,
-          { type: 'apiKey', in: 'header', name: header },
-        ]),
-      ),
+      securitySchemes: {
+        ...Object.fromEntries(
+          Object.entries(SECURITY_SCHEMES).map(([name, header]) => [
+            name,
+            { type: 'apiKey', in: 'header', name: header },
+          ]),
+        ),
+        ...(acceptsToken && { portalToken: { type: 'http', scheme: 'bearer' } }),
+      },
     },
   };
 }
@@ -113,7 +121,7 @@ const KNOWN_RECORDS = {
   example: KNOWN_EXACTLY,
 };
 
-function operationObject(operation: OperationDescription): JsonSchema {
+function operationObject(operation: OperationDescription, security: readonly JsonSchema[]): JsonSchema {
   const { operationId, tag, summary, description, scope, parameters = [], body } = operation;
   const examples = Object.entries(operation.examples);
   const names = [
@@ -135,7 +143,7 @@ function operationObject(operation: OperationDescription): JsonSchema {
     ],
     ...(body && { requestBody: requestBody(body, examples) }),
     responses: responses(operation),
-    security: scope === undefined ? [] : [KEY],
+    security: scope === undefined ? [] : security,
   };
 }
 

@@ -138,7 +138,7 @@ export const ANSWER_HEADERS: JsonSchema = {
   Vary: {
     description: 'The headers that the answer depends on.',
     required: true,
-    schema: { type: 'string', const: UNCACHED.vary },
+    schema: { type: 'string', pattern: `^${UNCACHED.vary}` },
   },
   'Retry-After': {
     description: 'Seconds to wait before sending the request again.',

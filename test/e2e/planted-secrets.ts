@@ -188,6 +188,7 @@ async function plantEverywhere(planting: Planting): Promise<void> {
   await plantApiSecrets(planting);
   await plantCredentials(planting);
   const endpoint = await plantCredentialsElsewhere(planting);
+  await plantPortalToken(planting);
   const firstPosition = await plantDeadLetter(planting);
   await readCredentials(planting);
   const values: Record<string, string> = { endpoint, firstPosition, open: planting.open };
@@ -314,6 +315,20 @@ async function plantCredentialsElsewhere({
   expect(await send('/admin/v1/webhooks')).toBe(200);
   expect(await send(`/admin/v1/webhooks/${endpoint.endpointId}`)).toBe(200);
   return endpoint.endpointId;
+}
+
+/** Plants a valid portal token where pages may put one. */
+async function plantPortalToken({ planted, ask, send }: Planting): Promise<void> {
+  const created = await ask('/admin/v1/tokens', { method: 'POST' });
+  expect(created.status).toBe(201);
+  const { token } = JSON.parse(created.text);
+  planted.push({ name: 'a portal token', text: token.split('.')[1] });
+  const headers = { 'service-api-id': '', authorization: `Bearer ${token}`, 'x-request-id': token };
+  const paths = ['/admin/v1/webhooks', `/admin/v1/webhooks/${token}`, '/admin/v1/keys', '/admin/v1/tokens'];
+  const statuses = [];
+  for (const path of paths) statuses.push(await send(path, { headers }, ''));
+  expect(statuses).toEqual([200, 404, 403, 404]);
+  expect(await send(MESSAGE, { body: { token }, headers }, '')).toBe(401);
 }
 
 /** Plants a credential in a dead letter. Resolves with its first position. */

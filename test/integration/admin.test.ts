@@ -32,6 +32,7 @@ beforeAll(async () => {
     allow: parseAllowRules('127.0.0.0/8'),
     topicPrefix: 'sluice.',
     endpointsMax: 20,
+    origins: ['https://portal.example.com'],
     host: '127.0.0.1',
     port: 0,
     drainDelayMs: 0,
@@ -109,6 +110,50 @@ test('a webhook endpoint is created, shown without its secret, and deleted', asy
   expect(await call('DELETE', path)).toMatchObject({ status: 204, body: undefined });
   expect(codeOf(await call('DELETE', path))).toEqual([404, '404-01']);
   expect(codeOf(await call('GET', path))).toEqual([404, '404-01']);
+});
+
+test('a portal token manages the webhooks of its tenant until its key is revoked', async () => {
+  const key = await keyOf('tenant-a', ['webhooks:manage', 'keys:manage']);
+  const tokenOf = async () => {
+    const created = await call('POST', '/admin/v1/tokens', undefined, key);
+    expect(created.status).toBe(201);
+    return { token: created.body.token, headers: { authorization: `Bearer ${created.body.token}` } };
+  };
+  const { token, headers: portal } = await tokenOf();
+  const origin = { origin: 'https://portal.example.com' };
+  const preflight = await fetch(`http://127.0.0.1:${admin.port}/admin/v1/webhooks`, {
+    method: 'OPTIONS',
+    headers: { ...origin, 'access-control-request-method': 'POST' },
+  });
+  expect([preflight.status, preflight.headers.get('access-control-allow-origin')]).toEqual([
+    204,
+    origin.origin,
+  ]);
+  const body = { url: 'http://127.0.0.1:9/portal' };
+  const created = await call('POST', '/admin/v1/webhooks', body, { ...portal, ...origin });
+  expect(created.status).toBe(201);
+  expect(created.response.headers.get('access-control-allow-origin')).toBe(origin.origin);
+  const path = `/admin/v1/webhooks/${created.body.endpointId}`;
+  expect((await call('GET', path, undefined, portal)).body.createdBy).toBe(key['service-api-id']);
+  const theirs = await call('POST', '/admin/v1/webhooks', body, strangerHeaders);
+  const other = `/admin/v1/webhooks/${theirs.body.endpointId}`;
+  expect(codeOf(await call('GET', other, undefined, portal))).toEqual([404, '404-01']);
+  expect(codeOf(await call('DELETE', other, undefined, portal))).toEqual([404, '404-01']);
+  expect(codeOf(await call('GET', '/admin/v1/keys', undefined, portal))).toEqual([403, '403-01']);
+  expect((await call('DELETE', path, undefined, portal)).status).toBe(204);
+
+  const ofKey = `/admin/v1/keys/${key['service-api-id']}`;
+  const rotated = await call('POST', `${ofKey}/rotate`, { overlapSeconds: 0 }, key);
+  expect(codeOf(await call('GET', '/admin/v1/webhooks', undefined, portal))).toEqual([401, '401-01']);
+  key['service-api-secret'] = rotated.body.apiKeySecret;
+  const next = await tokenOf();
+  expect((await call('GET', '/admin/v1/webhooks', undefined, next.headers)).status).toBe(200);
+  await pool.query(`update tenants set disabled_at = $1 where tenant_id = 'tenant-a'`, [new Date()]);
+  expect(codeOf(await call('GET', '/admin/v1/webhooks', undefined, next.headers))).toEqual([403, '403-01']);
+  await pool.query(`update tenants set disabled_at = null where tenant_id = 'tenant-a'`);
+  expect((await call('DELETE', ofKey, undefined, key)).status).toBe(204);
+  expect(codeOf(await call('GET', '/admin/v1/webhooks', undefined, next.headers))).toEqual([401, '401-01']);
+  for (const text of [token, next.token]) expect(lines.join('')).not.toContain(text);
 });
 
 test('a tenant gets at most 20 webhook endpoints from concurrent requests', async () => {

@@ -1,18 +1,23 @@
 import { pino } from 'pino';
-import { buildAdminApp } from '../../admin/app.ts';
+import { type AdminAppDeps, buildAdminApp } from '../../admin/app.ts';
 import { KeyCache } from '../../shared/http/api-key-auth/key-cache.ts';
 import { createHealth } from '../../shared/http/health.ts';
 import { createUlidGenerator } from '../../shared/ids.ts';
 import { createKeyRing } from '../../shared/keyring/keyring.ts';
 import type { ApiKey } from '../../shared/postgres/api-key-lookup.ts';
 import { createPool } from '../../shared/postgres/pool.ts';
-import { apiKey, NOW_MS } from './gateway-app.ts';
+import { apiKey, KEY_RING, NOW_MS } from './gateway-app.ts';
 
 /**
  * Creates the admin listener's app without a database, for requests that are answered before any
- * query. Every request is authenticated by one key, `key-1`; `more` overrides its fields.
+ * query: all others are answered 503. Every request is authenticated by one key, `key-1`; `more`
+ * overrides its fields.
  */
-export function createAdminTestApp(scopes: string[], more: Partial<ApiKey> = {}) {
+export function createAdminTestApp(
+  scopes: string[],
+  more: Partial<ApiKey> = {},
+  options: Partial<Pick<AdminAppDeps, 'clock' | 'keyRing' | 'logger' | 'origins' | 'requestsPerSecond'>> = {},
+) {
   const clock = { nowMs: () => NOW_MS };
   const logger = pino({ level: 'silent' });
   return buildAdminApp({
@@ -31,11 +36,12 @@ export function createAdminTestApp(scopes: string[], more: Partial<ApiKey> = {})
       applicationName: 'test',
       logger,
     }),
-    keyRing: createKeyRing(`test:${Buffer.alloc(32, 7).toString('base64')}`),
+    keyRing: createKeyRing(KEY_RING),
     clock,
     nextId: createUlidGenerator(clock),
     allow: [],
     topicPrefix: 'sluice.',
     endpointsMax: 20,
+    ...options,
   });
 }

@@ -23,7 +23,7 @@ export const SECRET = 'a:secret:with:colons';
 export const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
 /** The gate of a log that accepts all records. */
 export const HEALTHY: LogGate = { begin: () => ({ end: () => {} }) };
-const KEY_RING = `test:${Buffer.alloc(32, 7).toString('base64')}`;
+export const KEY_RING = `test:${Buffer.alloc(32, 7).toString('base64')}`;
 
 /** Parts of the gateway that a test can replace. */
 export interface GatewayAppOptions {

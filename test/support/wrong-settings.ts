@@ -5,6 +5,8 @@ export const PLANTED = 'planted-s3cret';
 
 const DATABASE_URL =
   'must be a postgres:// URL, in whose user and password @ is written %40, : %3A, / %2F, ? %3F, # %23 and % %25';
+const ORIGINS =
+  'must be origins such as https://portal.example.com, several separated by commas, without paths and *';
 const BROKERS = 'must be host:port, several separated by commas, IPv6 addresses as [::1]:9092';
 const KEYS = 'must be id:key entries separated by commas, each id once, each key 32 bytes in base64';
 const HTTP_URL = 'must be an http:// or https:// address without user, password, ? and #';
@@ -59,6 +61,12 @@ export const WRONG: readonly (readonly [SettingName, string, string])[] = [
   ['HOST', 'http://0.0.0.0', 'must be an address or a host name, without a port'],
   ['ADMIN_PORT', '-1', 'must be a whole number from 0 to 65535'],
   ['ADMIN_HOST', '127.0.0.1:8081', 'must be an address or a host name, without a port'],
+  ['SLUICE_ADMIN_ORIGINS', '*', ORIGINS],
+  ['SLUICE_ADMIN_ORIGINS', 'null', ORIGINS],
+  ['SLUICE_ADMIN_ORIGINS', 'portal.example.com', ORIGINS],
+  ['SLUICE_ADMIN_ORIGINS', 'https://portal.example.com/', ORIGINS],
+  ['SLUICE_ADMIN_ORIGINS', 'https://*.example.com', ORIGINS],
+  ['SLUICE_ADMIN_ORIGINS', 'https://a.example.com,ftp://b.example.com', ORIGINS],
   ['WORKER_PORT', '80.5', 'must be a whole number from 0 to 65535'],
   ['WORKER_HOST', '[::1]', 'must be an address or a host name, without a port'],
   ['SLUICE_PROCESSES', 'two', 'must be a whole number from 1 to 64'],

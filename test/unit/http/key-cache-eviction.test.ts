@@ -30,7 +30,7 @@ function setUp() {
   });
   const app = new Hono<HttpEnv>().get(
     '/',
-    guarded([requireApiKey(keys, clock)], (c) => c.body(null, 204)),
+    guarded([requireApiKey({ keys, clock })], (c) => c.body(null, 204)),
   );
   const call = async (id: string, secret = SECRET) => {
     const headers = { 'service-api-id': id, 'service-api-secret': secret };
