@@ -34,6 +34,14 @@ import { listDeliveriesOperation } from './operations/deliveries/list.ts';
 import { recoverOperation } from './operations/deliveries/recover.ts';
 import { redeliverOperation } from './operations/deliveries/redeliver.ts';
 import { showDeliveryOperation } from './operations/deliveries/show.ts';
+import { listDeadLettersOperation } from './operations/dead-letters/list.ts';
+import {
+  dropDeadLetterOperation,
+  dropDeadLettersOperation,
+  replayDeadLetterOperation,
+  replayDeadLettersOperation,
+} from './operations/dead-letters/settle.ts';
+import { showDeadLetterOperation } from './operations/dead-letters/show.ts';
 import { listEntitiesOperation } from './operations/entities/list.ts';
 import { showEntityOperation } from './operations/entities/show.ts';
 import { listEventTypesOperation } from './operations/event-types/list.ts';
@@ -112,6 +120,7 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
   addDeliveryRoutes(on, deps, checks);
   const showEvent = checks.inSlot(showEventOperation(deps));
   on('GET', '/admin/v1/events/:id', guarded(checks.before('events:read'), showEvent));
+  addDeadLetterRoutes(on, deps, checks);
   addEntityRoutes(on, deps, checks);
   addAnalyticsRoutes(on, deps, checks);
   const readExport = checks.inSlot(exportOperation(pool, deps.topicPrefix));
@@ -161,6 +170,23 @@ function addKeyRoutes(on: AddRoute, deps: AdminAppDeps, { before, after, inBody,
   on('GET', `${path}/:apiKeyId`, guarded([...allowed, refuseQuery], inSlot(showKeyOperation(deps))));
   on('POST', `${path}/:apiKeyId/rotate`, withBody(rotateKeyOperation(deps)));
   on('DELETE', `${path}/:apiKeyId`, guarded(current, inSlot(revokeKeyOperation(deps))));
+}
+
+function addDeadLetterRoutes(on: AddRoute, deps: AdminAppDeps, checks: Checks): void {
+  const { before, after, inBody, inSlot } = checks;
+  const { pool, topicPrefix } = deps;
+  const path = '/admin/v1/dead-letters';
+  const mayRead = before('dead-letters:read');
+  on('GET', path, guarded(mayRead, inSlot(listDeadLettersOperation(pool, topicPrefix))));
+  const show = inSlot(showDeadLetterOperation(pool, topicPrefix));
+  on('GET', `${path}/:deadLetterId`, guarded([...mayRead, refuseQuery], show));
+  const mayWrite = before('dead-letters:write');
+  const withBody = (handle: Handler) =>
+    guarded(mayWrite, inBody(guarded(after('dead-letters:write'), inSlot(handle))));
+  on('POST', `${path}/replay`, withBody(replayDeadLettersOperation(deps)));
+  on('POST', `${path}/drop`, withBody(dropDeadLettersOperation(deps)));
+  on('POST', `${path}/:deadLetterId/replay`, guarded(mayWrite, inSlot(replayDeadLetterOperation(deps))));
+  on('POST', `${path}/:deadLetterId/drop`, guarded(mayWrite, inSlot(dropDeadLetterOperation(deps))));
 }
 
 function addEntityRoutes(on: AddRoute, { pool }: AdminAppDeps, { before, inSlot }: Checks): void {

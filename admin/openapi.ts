@@ -11,6 +11,8 @@ import { ANALYTICS_SCHEMAS } from './operations/analytics/openapi-schemas.ts';
 import { CREDENTIALS_OPERATIONS, CREDENTIALS_SCHEMAS } from './operations/credentials/openapi.ts';
 import { RECOVERY_SCHEMAS } from './operations/deliveries/openapi-recovery-schemas.ts';
 import { DELIVERY_SCHEMAS } from './operations/deliveries/openapi-schemas.ts';
+import { DEAD_LETTER_OPERATIONS } from './operations/dead-letters/openapi.ts';
+import { DEAD_LETTER_SCHEMAS } from './operations/dead-letters/openapi-schemas.ts';
 import { ENTITY_OPERATIONS } from './operations/entities/openapi.ts';
 import { ENTITY_SCHEMAS } from './operations/entities/openapi-schemas.ts';
 import { EVENT_TYPE_OPERATIONS, EVENT_TYPE_SCHEMAS } from './operations/event-types/openapi.ts';
@@ -29,6 +31,7 @@ export const ADMIN_OPERATIONS: Operations = {
   ...EVENT_TYPE_OPERATIONS,
   ...TOKEN_OPERATIONS,
   ...EVENT_OPERATIONS,
+  ...DEAD_LETTER_OPERATIONS,
   ...ENTITY_OPERATIONS,
   ...ANALYTICS_OPERATIONS,
   ...DATA_QUALITY_OPERATIONS,
@@ -50,6 +53,7 @@ export function adminDocument(): JsonSchema {
       deliveries: 'What was sent to webhook endpoints, and sending it again.',
       tokens: "Tokens for customers' own front ends.",
       events: 'The status of records.',
+      'dead-letters': 'Records that could not be stored.',
       entities: 'Agents and conversations as they are stored.',
       analytics: 'Reports on stored events.',
       export: 'All stored records, for jobs that copy them.',
@@ -66,6 +70,7 @@ export function adminDocument(): JsonSchema {
       ...RECOVERY_SCHEMAS,
       ...TOKEN_SCHEMAS,
       Event: EVENT_SCHEMA,
+      ...DEAD_LETTER_SCHEMAS,
       ...ENTITY_SCHEMAS,
       ...ANALYTICS_SCHEMAS,
       ...DATA_QUALITY_SCHEMAS,

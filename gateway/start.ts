@@ -25,6 +25,7 @@ import { LogHealth } from './publish/log-health.ts';
 import { createLogWriter } from './publish/publish.ts';
 import { TopicLayouts } from './publish/topic-layouts.ts';
 import { DataQuality } from './quality/data-quality.ts';
+import { RequestedReplays } from './replays/requested-replays.ts';
 import { readConversationState } from './sql/conversation-states.ts';
 import { writeQualityDeltas } from './sql/data-quality.ts';
 import { findTenantsOver } from './sql/dead-letters.ts';
@@ -166,6 +167,7 @@ function createParts(options: GatewayOptions, health: Health) {
     deadlineMs: options.publishDeadlineMs,
     bufferedBytesMax: options.publishBufferBytesMax,
   });
+  const replays = new RequestedReplays({ ...options, publisher, layoutOf: layouts.of });
   const accept = createAcceptor({
     writeToLog: createLogWriter({
       publisher,
@@ -186,6 +188,7 @@ function createParts(options: GatewayOptions, health: Health) {
     layouts.close();
     logHealth.close();
     await keys.close();
+    await replays.close();
     await publisher.close();
     await quotas.close();
     await openDeadLetters.close();

@@ -2,15 +2,15 @@ import { type Command, Option } from 'commander';
 import { type FirstPosition, readFirstPosition } from '../../shared/contracts/first-position.ts';
 import { KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
 import { AppError } from '../../shared/errors.ts';
-import type { Queryable } from '../../shared/postgres/pool.ts';
-import { timeMs } from '../options.ts';
 import {
   type DeadLetterFilter,
   listDeadLetters,
   STATES,
   type State,
   UNSETTLED,
-} from '../sql/dead-letters.ts';
+} from '../../shared/postgres/dead-letter-lists.ts';
+import type { Queryable } from '../../shared/postgres/pool.ts';
+import { timeMs } from '../options.ts';
 import { requireTenant } from '../tenant-lookup.ts';
 
 /** The options with which a command selects dead letters. */

@@ -1,20 +1,20 @@
 import type { Command } from 'commander';
 import { DATABASE_SETTINGS, LOG_SETTINGS } from '../../shared/config/config.ts';
+import { CONFLICT } from '../../shared/contracts/dead-letter.ts';
 import { writeFirstPosition } from '../../shared/contracts/first-position.ts';
 import { AppError } from '../../shared/errors.ts';
+import {
+  type DeadLetterFilter,
+  dropDeadLetters,
+  UNSETTLED,
+} from '../../shared/postgres/dead-letter-lists.ts';
 import { loadTopicLayouts, type RegisteredTopic } from '../../shared/postgres/log-topics.ts';
 import type { Pool, Queryable } from '../../shared/postgres/pool.ts';
 import type { CommandContext } from '../context.ts';
 import { type ReplayDeps, type ReplayStep, replayDeadLetters } from '../dead-letters/replay.ts';
 import { JSON_OPTION, wholeNumber } from '../options.ts';
 import { createProgressBar } from '../send/progress-bar.ts';
-import {
-  countDeadLetters,
-  type DeadLetterFilter,
-  dropDeadLetters,
-  findReplayable,
-  UNSETTLED,
-} from '../sql/dead-letters.ts';
+import { countDeadLetters, findReplayable } from '../sql/dead-letters.ts';
 import { withLog } from '../with-log.ts';
 import {
   addLetterFilters,
@@ -32,11 +32,6 @@ const FIRST_MAX = 5;
 const PUBLISHER = { deadlineMs: 15_000, bufferedBytesMax: 64 * 1_048_576 };
 /** Maximum dead letters that are listed as not replayable. Further ones are only counted. */
 const NOT_REPLAYABLE_MAX = 100;
-/**
- * The reason of dead letters whose id is stored with other content. A replay would fail again, so
- * conflicts are skipped by default.
- */
-const CONFLICT = 'conflict';
 
 interface SettleOptions extends LetterFilters {
   readonly all?: boolean;

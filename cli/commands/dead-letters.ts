@@ -3,10 +3,6 @@ import type { Command } from 'commander';
 import { DATABASE_SETTINGS } from '../../shared/config/config.ts';
 import { readFirstPosition, writeFirstPosition } from '../../shared/contracts/first-position.ts';
 import { fromPairs } from '../../shared/log/headers.ts';
-import { listTenants } from '../../shared/postgres/tenants.ts';
-import type { CommandContext } from '../context.ts';
-import { JSON_OPTION, wholeNumber } from '../options.ts';
-import { printableJson, timeOf } from '../printable.ts';
 import {
   type DeadLetterLine,
   listDeadLetters,
@@ -14,7 +10,11 @@ import {
   STATES,
   UNSETTLED,
   type WholeDeadLetter,
-} from '../sql/dead-letters.ts';
+} from '../../shared/postgres/dead-letter-lists.ts';
+import { listTenants } from '../../shared/postgres/tenants.ts';
+import type { CommandContext } from '../context.ts';
+import { JSON_OPTION, wholeNumber } from '../options.ts';
+import { printableJson, timeOf } from '../printable.ts';
 import {
   addLetterFilters,
   filterOf,

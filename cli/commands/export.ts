@@ -9,6 +9,7 @@ import {
   parseExportPositions,
   readExportEnd,
 } from '../../shared/postgres/export-positions.ts';
+import { whileLocked } from '../../shared/postgres/named-lock.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { type CommandContext, OUTPUT_CLOSED } from '../context.ts';
 import { requireNoneLater, requireStored, startOf } from '../export/cursor.ts';
@@ -19,7 +20,6 @@ import { createStateFile, type ExportIdentity, STATE_SUFFIX, writeCursorFile } f
 import { markFinished, markUnfinished, requireNoneUnfinished } from '../export/unfinished.ts';
 import { dateOrTimeMs, JSON_OPTION } from '../options.ts';
 import { quoted } from '../shell.ts';
-import { whileLocked } from '../sql/named-lock.ts';
 import { requireTenant } from '../tenant-lookup.ts';
 
 const ABOUT: Readonly<Record<ExportName, string>> = {

@@ -1,19 +1,12 @@
 import type { Clock } from '../../shared/clock.ts';
-import { FIRST_POSITION_HEADER, REPLAY_HEADER } from '../../shared/contracts/event.ts';
 import { type FirstPosition, writeFirstPosition } from '../../shared/contracts/first-position.ts';
-import { fromPairs, headerList } from '../../shared/log/headers.ts';
-import type { OutgoingRecord, Publisher, PublishOutcome } from '../../shared/log/log.ts';
-import { partitionOf, tenantOfKey } from '../../shared/log/partition.ts';
-import type { RegisteredTopic } from '../../shared/postgres/log-topics.ts';
+import { inParts, publishReplays } from '../../shared/dead-letters/publish-replays.ts';
+import type { Publisher } from '../../shared/log/log.ts';
+import type { TopicLayout } from '../../shared/log/partition.ts';
+import type { DeadLetterFilter } from '../../shared/postgres/dead-letter-lists.ts';
+import { cancelReplay } from '../../shared/postgres/dead-letter-replays.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
-import {
-  beginReplays,
-  cancelReplay,
-  type DeadLetterFilter,
-  findReplayable,
-  type Replay,
-  type ReplayCandidate,
-} from '../sql/dead-letters.ts';
+import { beginReplays, findReplayable, type ReplayCandidate } from '../sql/dead-letters.ts';
 
 /** Maximum dead letters that are published together, which bounds the memory. */
 const LETTERS_MAX = 1000;
@@ -25,7 +18,7 @@ export interface ReplayDeps {
   /** Undefined for a dry run. */
   readonly publisher: Publisher | undefined;
   /** The layout of each topic that is searched. */
-  readonly layouts: ReadonlyMap<string, RegisteredTopic>;
+  readonly layouts: ReadonlyMap<string, TopicLayout>;
 }
 
 /** The result for a group of dead letters. */
@@ -54,24 +47,8 @@ export async function* replayDeadLetters(
     if (found.length === 0) return;
     left -= found.length;
     after = found.at(-1);
-    for (const part of inParts(found)) yield await replayPart(deps, part);
+    for (const part of inParts(found, BYTES_MAX)) yield await replayPart(deps, part);
   }
-}
-
-/** Yields groups of dead letters. Each group has one topic and fits into memory. */
-function* inParts(found: readonly ReplayCandidate[]): Generator<ReplayCandidate[]> {
-  let part: ReplayCandidate[] = [];
-  let bytes = 0;
-  for (const letter of found) {
-    if (part.length > 0 && (letter.topic !== part[0]!.topic || bytes + letter.bytes > BYTES_MAX)) {
-      yield part;
-      part = [];
-      bytes = 0;
-    }
-    part.push(letter);
-    bytes += letter.bytes;
-  }
-  if (part.length > 0) yield part;
 }
 
 async function replayPart(deps: ReplayDeps, part: readonly ReplayCandidate[]): Promise<ReplayStep> {
@@ -85,12 +62,7 @@ async function replayPart(deps: ReplayDeps, part: readonly ReplayCandidate[]): P
   const whole = part.filter((letter) => letter.whole);
   if (!publisher) return { done: whole.length, notDone, stopped: false };
   const replays = await beginReplays(pool, topic, whole, clock.nowMs());
-  const layout = layouts.get(topic)!;
-  const { published, tooLarge } = await publishAll(
-    publisher,
-    topic,
-    replays.map((replay) => ({ replay, record: toRecord(topic, replay, layout) })),
-  );
+  const { published, tooLarge } = await publishReplays(publisher, topic, layouts.get(topic)!, replays);
   for (const replay of tooLarge) {
     await cancelReplay(pool, topic, replay, clock.nowMs());
     notDone.push({
@@ -98,47 +70,9 @@ async function replayPart(deps: ReplayDeps, part: readonly ReplayCandidate[]): P
       why: 'it is larger than the log accepts',
     });
   }
-  return { done: published, notDone, stopped: published + tooLarge.length < replays.length };
-}
-
-interface Ready {
-  readonly replay: Replay;
-  readonly record: OutgoingRecord;
-}
-
-/**
- * Publishes the records. If a record is too large, the later records of its partition fail too.
- * These later records are published again without the large one.
- */
-async function publishAll(publisher: Publisher, topic: string, ready: readonly Ready[]) {
-  const tooLarge: Replay[] = [];
-  let published = 0;
-  for (let pending = ready; pending.length > 0; ) {
-    const outcomes = await publisher.publish(
-      topic,
-      pending.map(({ record }) => record),
-    );
-    const refused = pending.filter((_, i) => isTooLarge(outcomes[i]!));
-    published += outcomes.filter(({ ok }) => ok).length;
-    tooLarge.push(...refused.map(({ replay }) => replay));
-    if (refused.length === 0) break;
-    pending = pending.filter((_, i) => !outcomes[i]!.ok && !isTooLarge(outcomes[i]!));
-  }
-  return { published, tooLarge };
-}
-
-const isTooLarge = (outcome: PublishOutcome): boolean => !outcome.ok && outcome.reason === 'too-large';
-
-function toRecord(topic: string, replay: Replay, layout: RegisteredTopic): OutgoingRecord {
-  const key = replay.key ?? Buffer.alloc(0);
-  const added = {
-    [FIRST_POSITION_HEADER]: writeFirstPosition({ topic, ...replay }),
-    [REPLAY_HEADER]: String(replay.replay),
-  };
   return {
-    partition: partitionOf(tenantOfKey(key), key, layout),
-    key,
-    value: replay.value,
-    headers: [...fromPairs(JSON.parse(replay.headers.toString())), ...headerList(added)],
+    done: published.length,
+    notDone,
+    stopped: published.length + tooLarge.length < replays.length,
   };
 }

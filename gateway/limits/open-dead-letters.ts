@@ -38,7 +38,7 @@ export class OpenDeadLetters {
     this.policy = {
       name: 'dead-letters',
       item: `"dead-letters";q=${bytesMax};qu="content-bytes"`,
-      refusal: `the open dead letters of the tenant hold more than ${bytesMax} bytes: ask the operator to replay or drop them`,
+      refusal: `the open dead letters of the tenant hold more than ${bytesMax} bytes: replay or drop them with /admin/v1/dead-letters, or ask the operator`,
     };
     this.timer = setInterval(this.query, intervalMs).unref();
     void this.query();

@@ -4,6 +4,25 @@ import { requiredId } from './fields.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 import type { Kind } from './kinds.ts';
 
+/**
+ * The reason of dead letters whose id is stored with other content. A replay would fail again, so
+ * conflicts are not replayed unless they are asked for.
+ */
+export const CONFLICT = 'conflict';
+
+/** Why a record became a dead letter. */
+export const DEAD_LETTER_REASONS = [
+  'undecodable',
+  'unknown-version',
+  'invalid',
+  'time',
+  CONFLICT,
+  'refused',
+  'crash',
+] as const;
+
+export type DeadLetterReason = (typeof DEAD_LETTER_REASONS)[number];
+
 const DAY_MS = 86_400_000;
 /**
  * Returns how long a dead letter is kept after its last failure, in milliseconds. Dead letters of

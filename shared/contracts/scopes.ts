@@ -13,6 +13,8 @@ export const SCOPES = [
   'records:read',
   'analytics:read',
   'keys:manage',
+  'dead-letters:read',
+  'dead-letters:write',
 ] as const;
 
 export type Scope = (typeof SCOPES)[number];

@@ -190,6 +190,7 @@ async function plantEverywhere(planting: Planting): Promise<void> {
   const endpoint = await plantCredentialsElsewhere(planting);
   await plantPortalToken(planting);
   const firstPosition = await plantDeadLetter(planting);
+  await showDeadLetter(planting, firstPosition);
   await readCredentials(planting);
   const values: Record<string, string> = { endpoint, firstPosition, open: planting.open };
   for (const line of COMMANDS)
@@ -357,6 +358,14 @@ async function plantDeadLetter({ product }: Planting): Promise<string> {
       )[0]?.firstPosition,
     { timeoutMs: 30_000, what: 'the dead letter' },
   );
+}
+
+/** Shows the dead letter at the admin listener, whose answers must not contain its credentials. */
+async function showDeadLetter({ send }: Planting, firstPosition: string): Promise<void> {
+  const [generation, topic, partition, offset] = firstPosition.split('/');
+  const id = [generation, topic!.split('.').at(-1), partition, offset].join('.');
+  expect(await send('/admin/v1/dead-letters?kind=credentials')).toBe(200);
+  expect(await send(`/admin/v1/dead-letters/${id}`)).toBe(200);
 }
 
 /**

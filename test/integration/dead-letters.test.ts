@@ -1,16 +1,21 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pino } from 'pino';
 import { expect, it, onTestFinished } from 'vitest';
+import { requestReplays } from '../../admin/sql/dead-letters.ts';
 import { replayDeadLetters } from '../../cli/dead-letters/replay.ts';
-import { UNSETTLED } from '../../cli/sql/dead-letters.ts';
+import { RequestedReplays } from '../../gateway/replays/requested-replays.ts';
+import { findRequestingTenants } from '../../gateway/sql/requested-replays.ts';
 import { systemClock } from '../../shared/clock.ts';
-import type { LogRecord, Publisher } from '../../shared/log/log.ts';
+import type { LogRecord, Publisher, PublishOutcome } from '../../shared/log/log.ts';
+import { UNSETTLED } from '../../shared/postgres/dead-letter-lists.ts';
 import { loadTopicLayouts } from '../../shared/postgres/log-topics.ts';
 import { runSluice } from '../support/command.ts';
 import {
   type DeadLetterBench,
   describeDeadLetters,
+  LAYOUT,
   type ListedDeadLetter,
 } from '../support/dead-letter-bench.ts';
 import { waitFor } from '../support/wait.ts';
@@ -162,6 +167,48 @@ describeDeadLetters('dead letters', (bench) => {
     }
   }, 90_000);
 
+  it('are published by one of two gateways when their tenant requests it, and stored once', async () => {
+    await bench.storeWhileRefusing([
+      bench.bad(bench.acme, 'a20', 'e20'),
+      bench.bad(bench.acme, 'a20', 'e21'),
+      bench.bad(bench.other, 'b20', 'e22'),
+    ]);
+    expect(await requestAll(bench)).toBe(2);
+    expect(await bench.stateOf('e20')).toEqual([{ state: 'replaying', replay: 1 }]);
+    const published: string[] = [];
+    const gateways = [0, 1].map(() => startReplays(bench, published));
+    onTestFinished(async () => void (await Promise.all(gateways.map((gateway) => gateway.close()))));
+    await allReplayed(bench, ['e20', 'e21']);
+    expect(published).toHaveLength(2);
+    expect(await bench.historyOf(bench.acme, 'a20')).toEqual(['e20', 'e21']);
+    expect(await bench.stateOf('e22')).toEqual([{ state: 'open', replay: 0 }]);
+    await waitFor(
+      async () => (await findRequestingTenants(bench.database.pool, [bench.topic])).length === 0,
+      {
+        timeoutMs: 10_000,
+        what: 'the end of the requests',
+      },
+    );
+  }, 60_000);
+
+  it('are stored once if a gateway dies after it has published a requested replay', async () => {
+    await bench.storeWhileRefusing([
+      bench.bad(bench.acme, 'a23', 'e23'),
+      bench.bad(bench.acme, 'a24', 'e24'),
+    ]);
+    expect(await requestAll(bench)).toBe(2);
+    const published: string[] = [];
+    const dies = startReplays(bench, published, async () => {
+      throw new Error('the process ends here');
+    });
+    await waitFor(() => published.length >= 2, { timeoutMs: 30_000, what: 'the publish' });
+    await dies.close();
+    await allReplayed(bench, ['e23', 'e24']);
+    await bench.allStored();
+    expect(await bench.historyOf(bench.acme, 'a23')).toEqual(['e23']);
+    expect(await bench.keyOf('e24')).toEqual([{ status: 'stored', conflicts: 0 }]);
+  }, 60_000);
+
   it('whose values were erased are named by replay, and stay', async () => {
     await bench.storeWhileRefusing([bench.bad(bench.acme, 'a8', 'e8')]);
     await bench.database.pool.query("update dead_letters set value = null where record_id = 'e8'");
@@ -293,6 +340,43 @@ async function replayWith(bench: DeadLetterBench, publish: Publisher['publish'])
   const steps = replayDeadLetters({ pool, clock: systemClock, publisher, layouts }, filter, 1000);
   for await (const step of steps) done += step.done;
   return done;
+}
+
+/** Requests the replay of all dead letters of `acme`, as the admin listener does. */
+async function requestAll({ database, topic, acme }: DeadLetterBench): Promise<number> {
+  const filter = { topics: [topic], states: UNSETTLED, tenantId: acme };
+  return (await requestReplays(database.pool, filter, 1000, systemClock.nowMs())).length;
+}
+
+/** Publishes requested replays as a gateway does, and collects their keys. */
+function startReplays(
+  { database, publisher, prefix }: DeadLetterBench,
+  published: string[],
+  answer = async (outcomes: PublishOutcome[]) => outcomes,
+): RequestedReplays {
+  const publish: Publisher['publish'] = async (topic, records) => {
+    const outcomes = await publisher.publish(topic, records);
+    published.push(...records.map(({ key }) => String(key)));
+    return await answer(outcomes);
+  };
+  return new RequestedReplays({
+    pool: database.pool,
+    publisher: { ...publisher, publish },
+    layoutOf: () => LAYOUT,
+    topicPrefix: prefix,
+    clock: systemClock,
+    logger: pino({ level: 'silent' }),
+    intervalMs: 50,
+  });
+}
+
+async function allReplayed(bench: DeadLetterBench, ids: readonly string[]): Promise<void> {
+  for (const id of ids) {
+    await waitFor(async () => (await bench.stateOf(id))[0].state === 'replayed', {
+      timeoutMs: 30_000,
+      what: `the replay of ${id} to be stored`,
+    });
+  }
 }
 
 /** Stores a record, and another with its id and other content, which becomes a dead letter. */

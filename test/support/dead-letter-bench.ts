@@ -24,7 +24,7 @@ import { createWebhookBench } from './webhooks.ts';
 
 const brokers = inject('kafkaBrokers').split(',').filter(Boolean);
 const logger = pino({ level: 'silent' });
-const LAYOUT = { partitions: 3, tenantPartitions: 3 };
+export const LAYOUT = { partitions: 3, tenantPartitions: 3 };
 const PUBLISHER = { deadlineMs: 15_000, bufferedBytesMax: 1e8 };
 const CONSUMER_TIMES = { sessionTimeoutMs: 6000, heartbeatIntervalMs: 500, fetchWaitMs: 100 };
 

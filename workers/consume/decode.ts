@@ -1,3 +1,4 @@
+import type { DeadLetterReason } from '../../shared/contracts/dead-letter.ts';
 import type { Envelope } from '../../shared/contracts/event.ts';
 import {
   type AcceptedRecord,
@@ -14,7 +15,7 @@ import type { ReadAt } from '../sql/read-positions.ts';
 
 /** The reason why a record becomes a dead letter. */
 export interface Rejection {
-  readonly reason: 'undecodable' | 'unknown-version' | 'invalid' | 'time' | 'conflict' | 'refused' | 'crash';
+  readonly reason: DeadLetterReason;
   /** The step that failed: decoding the event, checking its data, or storing it. */
   readonly stage: 'decode' | 'check' | 'store';
   /** Text for operators, without values of the record. */

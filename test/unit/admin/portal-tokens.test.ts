@@ -42,6 +42,7 @@ describe('a portal token', () => {
   it.each([
     [WEBHOOKS, ALLOWED],
     [`${WEBHOOKS}/one`, ALLOWED],
+    ['/admin/v1/event-types', 200],
     ['/admin/v1/keys', 403],
     ['/admin/v1/events/one', 403],
     ['/admin/v1/agents', 403],

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { tryAdvisoryLock } from '../../shared/postgres/advisory-lock.ts';
-import { inTransaction, type Pool } from '../../shared/postgres/pool.ts';
+import { tryAdvisoryLock } from './advisory-lock.ts';
+import { inTransaction, type Pool } from './pool.ts';
 
 /** Milliseconds between two statements of the transaction that holds a lock. */
 const RENEW_MS = 10_000;
