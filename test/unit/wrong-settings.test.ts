@@ -36,6 +36,7 @@ describe('a setting that is wrong', () => {
       'SLUICE_DATA_DIR',
       'KAFKA_SASL_USERNAME',
       'KAFKA_SASL_PASSWORD',
+      'WEBHOOK_SECRET',
       'SLUICE_COMMAND',
     ]);
   });
