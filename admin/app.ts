@@ -29,11 +29,6 @@ import { reportOperation } from './operations/analytics/report.ts';
 import { eraseCredentialsOperation } from './operations/credentials/erase.ts';
 import { listCredentialReadsOperation } from './operations/credentials/list-reads.ts';
 import { readCredentialsOperation } from './operations/credentials/read.ts';
-import { cancelJobOperation, showJobOperation } from './operations/deliveries/jobs.ts';
-import { listDeliveriesOperation } from './operations/deliveries/list.ts';
-import { recoverOperation } from './operations/deliveries/recover.ts';
-import { redeliverOperation } from './operations/deliveries/redeliver.ts';
-import { showDeliveryOperation } from './operations/deliveries/show.ts';
 import { listDeadLettersOperation } from './operations/dead-letters/list.ts';
 import {
   dropDeadLetterOperation,
@@ -42,6 +37,11 @@ import {
   replayDeadLettersOperation,
 } from './operations/dead-letters/settle.ts';
 import { showDeadLetterOperation } from './operations/dead-letters/show.ts';
+import { cancelJobOperation, showJobOperation } from './operations/deliveries/jobs.ts';
+import { listDeliveriesOperation } from './operations/deliveries/list.ts';
+import { recoverOperation } from './operations/deliveries/recover.ts';
+import { redeliverOperation } from './operations/deliveries/redeliver.ts';
+import { showDeliveryOperation } from './operations/deliveries/show.ts';
 import { listEntitiesOperation } from './operations/entities/list.ts';
 import { showEntityOperation } from './operations/entities/show.ts';
 import { listEventTypesOperation } from './operations/event-types/list.ts';

@@ -9,10 +9,10 @@ import {
 import { ANALYTICS_OPERATIONS } from './operations/analytics/openapi.ts';
 import { ANALYTICS_SCHEMAS } from './operations/analytics/openapi-schemas.ts';
 import { CREDENTIALS_OPERATIONS, CREDENTIALS_SCHEMAS } from './operations/credentials/openapi.ts';
-import { RECOVERY_SCHEMAS } from './operations/deliveries/openapi-recovery-schemas.ts';
-import { DELIVERY_SCHEMAS } from './operations/deliveries/openapi-schemas.ts';
 import { DEAD_LETTER_OPERATIONS } from './operations/dead-letters/openapi.ts';
 import { DEAD_LETTER_SCHEMAS } from './operations/dead-letters/openapi-schemas.ts';
+import { RECOVERY_SCHEMAS } from './operations/deliveries/openapi-recovery-schemas.ts';
+import { DELIVERY_SCHEMAS } from './operations/deliveries/openapi-schemas.ts';
 import { ENTITY_OPERATIONS } from './operations/entities/openapi.ts';
 import { ENTITY_SCHEMAS } from './operations/entities/openapi-schemas.ts';
 import { EVENT_TYPE_OPERATIONS, EVENT_TYPE_SCHEMAS } from './operations/event-types/openapi.ts';
