@@ -1,15 +1,18 @@
 const REDACTED = Buffer.from('[redacted]');
-/** The shortest beginning of a secret text that is removed where the answer was cut. */
-const CUT_MIN = 8;
+/** The shortest text that is removed, and its shortest beginning where the answer was cut. */
+const TEXT_MIN = 8;
 
 /**
  * Returns the start of an answer without the texts that we sent in headers, such as the signature: a
  * receiver may answer with the request, and owners share what they are shown. Also removes the
- * beginning of such a text at the end, where the answer was cut.
+ * beginning of such a text at the end, where the answer was cut. Keeps texts that are too short to be
+ * secret.
  */
 export function redact(answer: Buffer, texts: readonly string[]): Buffer {
   let redacted = answer;
-  for (const text of texts) redacted = withoutCut(replaceAll(redacted, Buffer.from(text)), Buffer.from(text));
+  for (const text of texts.filter(({ length }) => length >= TEXT_MIN)) {
+    redacted = withoutCut(replaceAll(redacted, Buffer.from(text)), Buffer.from(text));
+  }
   return redacted;
 }
 
@@ -24,7 +27,7 @@ function replaceAll(bytes: Buffer, text: Buffer): Buffer {
 }
 
 function withoutCut(bytes: Buffer, text: Buffer): Buffer {
-  for (let length = Math.min(text.length - 1, bytes.length); length >= CUT_MIN; length -= 1) {
+  for (let length = Math.min(text.length - 1, bytes.length); length >= TEXT_MIN; length -= 1) {
     const at = bytes.length - length;
     if (bytes.subarray(at).equals(text.subarray(0, length))) {
       return Buffer.concat([bytes.subarray(0, at), REDACTED]);

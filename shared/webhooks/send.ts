@@ -26,6 +26,13 @@ export interface SendOptions {
 }
 
 const USER_AGENT = 'Sluice-Webhooks/1';
+/** Headers that an answer may repeat. */
+const SHOWN_HEADERS: ReadonlySet<string> = new Set([
+  'content-type',
+  'user-agent',
+  'webhook-id',
+  'webhook-timestamp',
+]);
 
 export function createSend({ agent, clock, queueClock = clock, deadlineMs }: SendOptions): Send {
   return async (webhook) => {
@@ -41,23 +48,23 @@ export function createSend({ agent, clock, queueClock = clock, deadlineMs }: Sen
   };
 
   async function exchange(webhook: OutgoingWebhook, timing: Timing): Promise<Outcome> {
-    const signature = signatureHeaders(
-      { messageId: webhook.messageId, body: webhook.body, timestampMs: clock.nowMs() },
-      webhook.secrets,
-    );
+    const sent = {
+      'content-type': 'application/json',
+      'user-agent': USER_AGENT,
+      ...signatureHeaders(
+        { messageId: webhook.messageId, body: webhook.body, timestampMs: clock.nowMs() },
+        webhook.secrets,
+      ),
+    };
     const { status, headers, start } = await post({
       agent,
       url: webhook.url,
       deadlineMs,
-      headers: {
-        'content-type': 'application/json',
-        'user-agent': USER_AGENT,
-        ...signature,
-      },
+      headers: sent,
       body: webhook.body,
       timing,
     });
-    const answer = redact(start, signature['webhook-signature']!.split(' '));
+    const answer = redact(start, secretTexts(sent));
     if (status >= 200 && status < 300) return { kind: 'delivered', status, answer };
     return {
       kind: 'failed',
@@ -69,6 +76,14 @@ export function createSend({ agent, clock, queueClock = clock, deadlineMs }: Sen
       gone: status === 410,
     };
   }
+}
+
+/** Returns the parts of our headers that must not be shown: of all but those that are no secret. */
+function secretTexts(headers: Readonly<Record<string, string>>): string[] {
+  return Object.entries(headers).flatMap(([name, value]) => {
+    if (SHOWN_HEADERS.has(name)) return [];
+    return name === 'webhook-signature' ? value.split(' ') : [value];
+  });
 }
 
 function failedWithoutAnswer(error: string, errorClass: ErrorClass): Outcome {
