@@ -25,20 +25,20 @@ export interface RecoveriesOptions {
 }
 
 /** Milliseconds between two steps of a recovery. */
-const STEP_MS = 100;
+const STEP_MS = 50;
 /** Milliseconds between two searches for steps, while a step was due within the last ones. */
 const SEARCH_MS = 25;
 const ACTIVE_MS = 500;
 /**
- * Maximum deliveries per step: 1000 per second of one endpoint, so that the endpoints of others keep
- * most of the machine.
+ * Maximum deliveries per step: 400 per second of one endpoint. More delay the endpoints of others, and
+ * a dispatch of 64 delays the next one.
  */
-const STEP_SIZE_MAX = 100;
+const STEP_SIZE_MAX = 20;
 /**
  * Milliseconds for which a delivery of the endpoint may be due before it is claimed. If one waits
  * longer, the endpoint takes no more than it has, and the step queues nothing.
  */
-const UNCLAIMED_MS = 50;
+const UNCLAIMED_MS = 40;
 /** Milliseconds between two steps of a recovery whose endpoint fails, is paused or disabled. */
 const WAIT_MS = 5000;
 /** Maximum recoveries whose steps are done in one round. */

@@ -112,20 +112,19 @@ export async function examineDeliveries(
 ): Promise<{ readonly examined: readonly ExaminedDelivery[]; readonly isLast: boolean }> {
   const fromMs = recovery.cursorAtMs ?? recovery.fromMs;
   const { rows } = await client.query<ExaminedDelivery & { place: number }>(
-    `with searched as materialized (
-       select created_at, message_id, state from webhook_deliveries
-        where tenant_id = $1 and endpoint_id = $2 and created_at >= $3 and created_at < $4
-          and (created_at, message_id) > ($3, $5::text)
-        order by created_at, message_id
-        limit ${EXAMINED_MAX}
-     ), placed as (
-       select s.created_at, s.message_id, s.state, row_number() over ()::integer as place from searched s
-     )
-     select ${epochMs('created_at')} as "createdAtMs", message_id as "messageId", place,
+    // Everything is sorted in the order of the primary key, so that the search ends with the last row
+    // of the step.
+    `select ${epochMs('created_at')} as "createdAtMs", message_id as "messageId", place,
             state = any($6::text[]) as matches
-       from placed
+       from (select created_at, message_id, state,
+                    row_number() over (order by created_at, message_id)::integer as place
+               from (select created_at, message_id, state from webhook_deliveries
+                      where tenant_id = $1 and endpoint_id = $2 and created_at >= $3 and created_at < $4
+                        and (created_at, message_id) > ($3, $5::text)
+                      order by created_at, message_id
+                      limit ${EXAMINED_MAX}) as searched) as placed
       where state = any($6::text[]) or place = ${EXAMINED_MAX}
-      order by place
+      order by created_at, message_id
       limit $7`,
     [
       recovery.tenantId,
