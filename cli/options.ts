@@ -4,10 +4,10 @@ import type { Clock } from '../shared/clock.ts';
 import { keyNameField } from '../shared/contracts/api-keys.ts';
 import { EVERY_SCOPE, isScope, SCOPES } from '../shared/contracts/scopes.ts';
 import { parseTimestampNs } from '../shared/contracts/timestamps.ts';
+import { parseWebhookSecret } from '../shared/contracts/webhook-secrets.ts';
 import { isWebhookType, WEBHOOK_TYPES, type WebhookType } from '../shared/contracts/webhooks.ts';
 import { errorMessage } from '../shared/errors.ts';
 import { CONVERSATION_ID_TEXT, isConversationId } from '../shared/http/conversation-id.ts';
-import { parseWebhookSecret } from '../shared/webhooks/secrets.ts';
 
 /** Parsers of arguments. On an error commander prints the usage and exits with 2. */
 
@@ -179,6 +179,12 @@ export function webhookSecretsFile(file: string): Buffer[] {
   const parsed = secrets.flatMap((secret) => parseWebhookSecret(secret) ?? []);
   if (parsed.length > 0 && parsed.length === secrets.length) return parsed;
   return refuse('It must contain secrets, each of them whsec_ and 24 to 64 bytes in base64.');
+}
+
+/** Reads one signing secret from a file or from standard input (`-`). */
+export function webhookSecretFile(file: string): Buffer {
+  const [secret, ...others] = webhookSecretsFile(file);
+  return secret && others.length === 0 ? secret : refuse('It must contain one secret.');
 }
 
 export function forwardUrl(text: string): string {

@@ -13,6 +13,7 @@ import { sweepErasures } from './sql/credential-erasures.ts';
 import { eraseExpiredCredentials } from './sql/credentials.ts';
 import { sweepDataQuality } from './sql/data-quality.ts';
 import { eraseExpiredInDeadLetters, sweepDeadLetters } from './sql/dead-letters.ts';
+import { eraseEndpointSecrets } from './sql/endpoint-secrets.ts';
 import { sweepErasedIds } from './sql/erased-ids.ts';
 import { sweepEventKeys } from './sql/event-keys.ts';
 import { sweepTenantUsage } from './sql/tenant-usage.ts';
@@ -127,6 +128,7 @@ const sweep =
 const TASKS: Readonly<Record<string, Task>> = {
   'time partitions': (deps) => createPartitionsAhead(deps),
   'expired credentials': sweep(eraseExpiredCredentials, () => 0),
+  'expired webhook secrets': sweep(eraseEndpointSecrets, () => 0),
   'dead letters': sweep(sweepDeadLetters, () => 0),
   'expired credentials of dead letters': sweep(eraseExpiredInDeadLetters, () => 0),
   'old erasures': sweep(sweepErasures, (deps) => deps.erasuresKeptMs),

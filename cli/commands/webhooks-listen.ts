@@ -1,15 +1,21 @@
 import type { Command } from 'commander';
+import { parseWebhookSecret } from '../../shared/contracts/webhook-secrets.ts';
 import type { WebhookType } from '../../shared/contracts/webhooks.ts';
 import { AppError, errorMessage } from '../../shared/errors.ts';
 import { deleteEndpoint } from '../../shared/postgres/webhook-endpoints.ts';
 import { urlProblem } from '../../shared/webhooks/addresses.ts';
 import { createWebhookEndpoint } from '../../shared/webhooks/create-endpoint.ts';
-import { parseWebhookSecret } from '../../shared/webhooks/secrets.ts';
 import type { CommandContext } from '../context.ts';
 import { forwardUrl, JSON_OPTION, webhookSecretsFile, webhookType, wholeNumber } from '../options.ts';
 import { printableLine } from '../printable.ts';
 import { requireTenant } from '../tenant-lookup.ts';
-import { allowRulesOf, endpointsMaxOf, keyRingOf, searchEndpoints, secretOf } from '../webhooks/endpoints.ts';
+import {
+  allowRulesOf,
+  endpointsMaxOf,
+  keyRingOf,
+  outgoingOf,
+  searchEndpoints,
+} from '../webhooks/endpoints.ts';
 import { type ReceivedWebhook, startWebhookReceiver } from '../webhooks/receiver.ts';
 
 interface ListenOptions {
@@ -123,7 +129,10 @@ async function findOrCreateEndpoint(
       await deleteEndpoint(database.pool, tenantId, endpointId, context.clock.nowMs());
     }
     const there = found.filter((endpoint) => !isLeft(endpoint));
-    for (const endpoint of there) secrets.push(await secretOf(database, keyRing, endpoint));
+    for (const endpoint of there) {
+      const { secrets: own } = await outgoingOf(context, database, keyRing, endpoint);
+      secrets.push(...own);
+    }
     if (there[0]) return { tenantId, endpointId: there[0].endpointId, temporary: false };
     const problem = urlProblem(url, allowRulesOf(context, database));
     if (problem !== undefined) {

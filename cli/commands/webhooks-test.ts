@@ -16,8 +16,8 @@ import {
   allowRulesOf,
   keyRingOf,
   type NamedEndpoint,
+  outgoingOf,
   requireEndpoint,
-  secretOf,
 } from '../webhooks/endpoints.ts';
 
 /** Timeout of the request, the same as in the workers. */
@@ -86,7 +86,7 @@ async function sendSample(
   type: WebhookType,
 ) {
   const keyRing = await keyRingOf(context, database);
-  const secret = await secretOf(database, keyRing, endpoint);
+  const outgoing = await outgoingOf(context, database, keyRing, endpoint);
   const webhookId = context.nextId();
   const { endpointId, url } = endpoint;
   const data = type === 'webhook.test' ? { endpointId } : exampleData(type);
@@ -95,7 +95,7 @@ async function sendSample(
   let exchange: Exchange;
   try {
     const send = createSend({ agent, clock: context.clock, deadlineMs: DEADLINE_MS });
-    exchange = await send({ url, messageId: webhookId, body, secrets: [secret] });
+    exchange = await send({ url, messageId: webhookId, body, ...outgoing });
   } finally {
     await agent.destroy();
   }

@@ -5,12 +5,8 @@ import type { EncryptedSample } from '../../shared/postgres/encrypted-samples.ts
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { findWrongKeys } from '../../shared/postgres/require-keys.ts';
 import { reencryptDeadLetters } from '../sql/dead-letter-credentials.ts';
-import {
-  type Reencrypt,
-  reencryptCredentials,
-  reencryptWebhookSecrets,
-  type ScanPosition,
-} from '../sql/encrypted-values.ts';
+import { reencryptWebhookSecrets } from '../sql/encrypted-endpoints.ts';
+import { type Reencrypt, reencryptCredentials, type ScanPosition } from '../sql/encrypted-values.ts';
 
 /** Values of one type and key that cannot be reencrypted. */
 export interface Unreadable {

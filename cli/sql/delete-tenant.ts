@@ -1,4 +1,5 @@
 import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
+import { ERASED_SECRETS } from '../../shared/postgres/webhook-endpoints.ts';
 import { insertErasedIds } from './erased-ids.ts';
 import type { Erasure } from './erasures.ts';
 
@@ -30,7 +31,7 @@ export async function beginDeletion(pool: Pool, erasure: Erasure): Promise<numbe
     await insertErasedIds(db, [{ tenantId, subject: 'tenant', idSha256, erasedAtMs: erasedAtMs + DAY_MS }]);
     const keys = await db.query('delete from api_keys where tenant_id = $1', [tenantId]);
     await db.query(
-      `update webhook_endpoints set state = 'deleted', secret_key_id = null, secret_ciphertext = null, updated_at = $2
+      `update webhook_endpoints set state = 'deleted', updated_at = $2, ${ERASED_SECRETS}
         where tenant_id = $1 and state <> 'deleted'`,
       [tenantId, erasedAt],
     );

@@ -1,5 +1,4 @@
 import type { Encrypted } from '../../shared/keyring/keyring.ts';
-import { webhookSecretAad } from '../../shared/keyring/webhook-secret-aad.ts';
 import type { EncryptedSample } from '../../shared/postgres/encrypted-samples.ts';
 import type { Pool, Queryable } from '../../shared/postgres/pool.ts';
 import { queryWithDeadline } from '../../shared/postgres/query-with-deadline.ts';
@@ -25,7 +24,7 @@ export interface ScanPosition {
 
 /**
  * Counts encrypted values by key: credentials that are not erased, credentials of dead letters, and
- * secrets of endpoints that are not deleted.
+ * secrets and custom headers of endpoints that are not deleted.
  */
 export async function countEncrypted(db: Queryable): Promise<EncryptedCount[]> {
   const { rows } = await db.query<EncryptedCount>(
@@ -35,8 +34,15 @@ export async function countEncrypted(db: Queryable): Promise<EncryptedCount[]> {
      select 'dead letters', key_id, count(*)::integer
        from dead_letters where key_id is not null group by key_id
      union all
-     select 'webhook secrets', secret_key_id, count(*)::integer
-       from webhook_endpoints where state <> 'deleted' group by secret_key_id
+     select 'webhook secrets', key_id, count(*)::integer
+       from (select secret_key_id as key_id from webhook_endpoints where state <> 'deleted'
+             union all
+             select previous_secret_key_id from webhook_endpoints
+              where state <> 'deleted' and previous_secret_key_id is not null
+             union all
+             select headers_key_id from webhook_endpoints
+              where state <> 'deleted' and headers_key_id is not null) as secrets
+      group by key_id
      order by "keyId", of`,
   );
   return rows;
@@ -126,39 +132,4 @@ export async function reencryptCredentials(
     );
   }
   return rows.at(-1);
-}
-
-/**
- * Reencrypts the secrets of endpoints, one per transaction, because dispatchers lock these rows
- * too.
- */
-export async function reencryptWebhookSecrets(
-  pool: Pool,
-  { keyId }: { readonly keyId: string },
-  reencrypt: Reencrypt,
-): Promise<void> {
-  const { rows } = await pool.query<{
-    tenantId: string;
-    endpointId: string;
-    keyId: string;
-    ciphertext: Buffer;
-  }>(
-    `select tenant_id as "tenantId", endpoint_id as "endpointId", secret_key_id as "keyId",
-            secret_ciphertext as ciphertext
-       from webhook_endpoints
-      where state <> 'deleted' and secret_key_id <> $1
-      order by tenant_id, endpoint_id`,
-    [keyId],
-  );
-  for (const { tenantId, endpointId, ...value } of rows) {
-    const aad = webhookSecretAad(tenantId, endpointId);
-    const encrypted = reencrypt({ of: 'webhook secrets', ...value, aad });
-    if (!encrypted) continue;
-    // Updates only a value that has not changed since it was read.
-    await pool.query(
-      `update webhook_endpoints set secret_key_id = $3, secret_ciphertext = $4
-        where tenant_id = $1 and endpoint_id = $2 and secret_ciphertext = $5`,
-      [tenantId, endpointId, encrypted.keyId, encrypted.ciphertext, value.ciphertext],
-    );
-  }
 }

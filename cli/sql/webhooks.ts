@@ -1,3 +1,9 @@
+import {
+  ENCRYPTED_COLUMNS,
+  type EncryptedEndpoint,
+  type EncryptedRow,
+  encryptedEndpoint,
+} from '../../shared/postgres/encrypted-endpoint.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { epochMs } from '../../shared/postgres/times.ts';
 import type { AttemptRecord } from '../../shared/postgres/webhook-attempts.ts';
@@ -43,22 +49,18 @@ export async function countQueued(db: Queryable, id: EndpointId, nowMs: number):
   return rows[0]!;
 }
 
-/**
- * Returns the signing secret of an endpoint, encrypted with the key ring; undefined if there is no
- * such endpoint.
- */
-export async function readEndpointSecret(
+/** Returns what an endpoint's webhooks are sent with; undefined if there is no such endpoint. */
+export async function readEncryptedEndpoint(
   db: Queryable,
-  tenantId: string,
-  endpointId: string,
-): Promise<{ readonly keyId: string; readonly ciphertext: Buffer } | undefined> {
-  const { rows } = await db.query<{ keyId: string; ciphertext: Buffer }>(
-    `select secret_key_id as "keyId", secret_ciphertext as ciphertext
+  id: EndpointId,
+): Promise<EncryptedEndpoint | undefined> {
+  const { rows } = await db.query<EncryptedRow>(
+    `select ${ENCRYPTED_COLUMNS}
        from webhook_endpoints
       where tenant_id = $1 and endpoint_id = $2 and state <> 'deleted'`,
-    [tenantId, endpointId],
+    [id.tenantId, id.endpointId],
   );
-  return rows[0];
+  return rows[0] && encryptedEndpoint(rows[0]);
 }
 
 /** Returns which of the tenants has, or had, an endpoint; undefined if none. */

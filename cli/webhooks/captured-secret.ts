@@ -1,4 +1,4 @@
-import { parseWebhookSecret } from '../../shared/webhooks/secrets.ts';
+import { parseWebhookSecret } from '../../shared/contracts/webhook-secrets.ts';
 
 /** A signing secret as a receiver is configured with it. */
 export interface CapturedSecret {

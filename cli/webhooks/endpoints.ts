@@ -1,12 +1,12 @@
 import { AppError, errorMessage } from '../../shared/errors.ts';
 import { createKeyRing, type KeyRing } from '../../shared/keyring/keyring.ts';
-import { webhookSecretAad } from '../../shared/keyring/webhook-secret-aad.ts';
-import { type Endpoint, findEndpoints } from '../../shared/postgres/webhook-endpoints.ts';
+import { type Endpoint, type EndpointId, findEndpoints } from '../../shared/postgres/webhook-endpoints.ts';
 import type { AllowRule } from '../../shared/webhooks/addresses.ts';
+import { type OutgoingEndpoint, outgoingEndpoint } from '../../shared/webhooks/outgoing-endpoint.ts';
 import type { CommandContext } from '../context.ts';
 import { readKeyRingFile } from '../data-dir/key-ring-file.ts';
 import type { OpenDatabase } from '../database.ts';
-import { readEndpointSecret } from '../sql/webhooks.ts';
+import { readEncryptedEndpoint } from '../sql/webhooks.ts';
 import { tenantsToSearch } from '../tenant-lookup.ts';
 
 /** An endpoint with the name of its tenant. */
@@ -44,16 +44,19 @@ export async function requireEndpoint(
 }
 
 /**
- * Decrypts the signing secret of an endpoint. Throws AppError `KEY_LOST` or `CIPHERTEXT_INVALID`.
+ * Decrypts the secrets and custom headers with which webhooks are sent to an endpoint. Throws
+ * AppError `KEY_LOST` or `CIPHERTEXT_INVALID`.
  */
-export async function secretOf(
+export async function outgoingOf(
+  { clock }: CommandContext,
   { pool }: OpenDatabase,
   keyRing: KeyRing,
-  { tenantId, endpointId }: Pick<Endpoint, 'tenantId' | 'endpointId'>,
-): Promise<Buffer> {
-  const secret = await readEndpointSecret(pool, tenantId, endpointId);
-  if (!secret) throw new AppError('ENDPOINT_UNKNOWN', `the webhook endpoint ${endpointId} was just deleted`);
-  return keyRing.decrypt(secret.keyId, secret.ciphertext, webhookSecretAad(tenantId, endpointId));
+  id: EndpointId,
+): Promise<OutgoingEndpoint> {
+  const encrypted = await readEncryptedEndpoint(pool, id);
+  const outgoing = encrypted && outgoingEndpoint(keyRing, encrypted, clock.nowMs());
+  if (outgoing) return outgoing;
+  throw new AppError('ENDPOINT_UNKNOWN', `the webhook endpoint ${id.endpointId} was just deleted`);
 }
 
 /**

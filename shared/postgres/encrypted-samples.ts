@@ -1,4 +1,4 @@
-import { webhookSecretAad } from '../keyring/webhook-secret-aad.ts';
+import { webhookHeadersAad, webhookSecretAad } from '../keyring/webhook-secret-aad.ts';
 import type { Pool } from './pool.ts';
 import { queryWithDeadline } from './query-with-deadline.ts';
 
@@ -19,23 +19,32 @@ interface Row {
   readonly ciphertext: Buffer;
 }
 
-/** Returns one signing secret per key that encrypted secrets. Rejects after `deadlineMs`. */
+/**
+ * Returns one value per key that encrypted secrets or custom headers of webhook endpoints. Rejects
+ * after `deadlineMs`.
+ */
 export async function sampleWebhookSecrets(pool: Pool, deadlineMs: number): Promise<EncryptedSample[]> {
-  const rows = await queryWithDeadline<Row>(
+  const rows = await queryWithDeadline<Row & { isHeaders: boolean }>(
     pool,
     deadlineMs,
-    `select distinct on (secret_key_id)
-            secret_key_id as "keyId", tenant_id as "tenantId", endpoint_id as id, secret_ciphertext as ciphertext
-       from webhook_endpoints
-      where state <> 'deleted'
-      order by secret_key_id, tenant_id, endpoint_id`,
+    `select distinct on (e.key_id)
+            e.key_id as "keyId", e.tenant_id as "tenantId", e.endpoint_id as id, e.ciphertext, e.is_headers as "isHeaders"
+       from (select tenant_id, endpoint_id, secret_key_id as key_id, secret_ciphertext as ciphertext, false as is_headers
+               from webhook_endpoints where state <> 'deleted'
+             union all
+             select tenant_id, endpoint_id, previous_secret_key_id, previous_secret_ciphertext, false
+               from webhook_endpoints where state <> 'deleted' and previous_secret_ciphertext is not null
+             union all
+             select tenant_id, endpoint_id, headers_key_id, headers_ciphertext, true
+               from webhook_endpoints where state <> 'deleted' and headers_ciphertext is not null) as e
+      order by e.key_id, e.tenant_id, e.endpoint_id`,
     [],
   );
-  return rows.map(({ keyId, tenantId, id, ciphertext }) => ({
+  return rows.map(({ keyId, tenantId, id, ciphertext, isHeaders }) => ({
     of: 'webhook secrets',
     keyId,
     ciphertext,
-    aad: webhookSecretAad(tenantId, id),
+    aad: isHeaders ? webhookHeadersAad(tenantId, id) : webhookSecretAad(tenantId, id),
   }));
 }
 

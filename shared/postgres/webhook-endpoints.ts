@@ -1,3 +1,6 @@
+import type { RetrySchedule } from '../contracts/webhook-endpoints.ts';
+import { storedFilters } from '../contracts/webhook-filters.ts';
+import type { Encrypted } from '../keyring/keyring.ts';
 import { inTransaction, type Pool, type Queryable } from './pool.ts';
 import { epochMs } from './times.ts';
 
@@ -6,34 +9,55 @@ export interface EndpointId {
   readonly endpointId: string;
 }
 
+/** Custom headers: their names, and a JSON object of them, encrypted with the key ring. */
+export interface EncryptedHeaders extends Encrypted {
+  readonly names: readonly string[];
+}
+
 export interface NewEndpoint extends EndpointId {
   readonly url: string;
-  /** The subscribed types; null: all types, including those of later releases. */
+  /** The filters by type; null: all types, including those of later releases. */
   readonly eventTypes: readonly string[] | null;
   /** The signing secret, encrypted with the key ring. */
-  readonly secret: { readonly keyId: string; readonly ciphertext: Buffer };
+  readonly secret: Encrypted;
   readonly createdAtMs: number;
+  readonly description?: string | null;
+  readonly headers?: EncryptedHeaders | null;
+  /** Attempts per second. Default: no limit. */
+  readonly ratePerSecond?: number | null;
+  /** Default: standard. */
+  readonly retrySchedule?: RetrySchedule;
   /** The API key that creates it. Default: none, for the command. */
   readonly createdBy?: string | null;
 }
 
 /** Adds an endpoint, which receives events from then on. */
 export async function createEndpoint(db: Queryable, endpoint: NewEndpoint): Promise<void> {
+  const { headers } = endpoint;
+  const { eventTypes, eventFilters } = storedFilters(endpoint.eventTypes);
   await db.query(
     `insert into webhook_endpoints
-       (tenant_id, endpoint_id, url, event_types, state, secret_key_id, secret_ciphertext, created_at, updated_at,
-        created_by)
-     values ($1::text, $2::text, $3::text, $4::text[], 'enabled', $5::text, $6::bytea, $7::timestamptz, $7::timestamptz,
-             $8::text)`,
+       (tenant_id, endpoint_id, url, event_types, event_filters, state, secret_key_id, secret_ciphertext, created_at,
+        updated_at, created_by, description, header_names, headers_key_id, headers_ciphertext, rate_per_second,
+        retry_schedule)
+     values ($1::text, $2::text, $3::text, $4::text[], $5::text[], 'enabled', $6::text, $7::bytea, $8::timestamptz,
+             $8::timestamptz, $9::text, $10::text, $11::text[], $12::text, $13::bytea, $14::integer, $15::text)`,
     [
       endpoint.tenantId,
       endpoint.endpointId,
       endpoint.url,
-      endpoint.eventTypes,
+      eventTypes,
+      eventFilters,
       endpoint.secret.keyId,
       endpoint.secret.ciphertext,
       new Date(endpoint.createdAtMs),
       endpoint.createdBy ?? null,
+      endpoint.description ?? null,
+      headers?.names ?? null,
+      headers?.keyId ?? null,
+      headers?.ciphertext ?? null,
+      endpoint.ratePerSecond ?? null,
+      endpoint.retrySchedule ?? 'standard',
     ],
   );
 }
@@ -70,11 +94,25 @@ export async function createEndpointInLimit(
   });
 }
 
+/**
+ * The end of a pause by the owner, which lasts until the owner resumes. A time, because processes of
+ * the previous release respect it too.
+ */
+export const PAUSED_MS = Date.UTC(9999, 0, 1);
+
 /** An endpoint, as shown to its owner, without its secret. */
 export interface Endpoint extends EndpointId {
   readonly url: string;
-  /** The subscribed types; null: all types. */
+  /** The filters by type; null: all types. */
   readonly eventTypes: readonly string[] | null;
+  readonly description: string | null;
+  /** The names of the custom headers; null: none. */
+  readonly headerNames: readonly string[] | null;
+  /** Attempts per second; null: no limit. */
+  readonly ratePerSecond: number | null;
+  readonly retrySchedule: RetrySchedule;
+  /** Until when the secret before the last rotation signs too; null: it does not. */
+  readonly previousSecretUntilMs: number | null;
   readonly state: 'enabled' | 'disabled';
   /**
    * The reason why the endpoint was disabled: `gone` (it answered 410), `failing` (for 5 days) or
@@ -83,9 +121,13 @@ export interface Endpoint extends EndpointId {
   readonly disabledReason: string | null;
   /** Failed attempts since the last success. */
   readonly failures: number;
+  readonly failingSinceMs: number | null;
   readonly lastFailureAtMs: number | null;
   readonly lastSuccessAtMs: number | null;
-  /** The end of the pause that the endpoint asked for; null without one. */
+  /**
+   * The end of the pause that the endpoint asked for, {@link PAUSED_MS} for a pause by its owner, or
+   * null.
+   */
   readonly pausedUntilMs: number | null;
   readonly createdAtMs: number;
   /**
@@ -105,10 +147,14 @@ export async function findEndpoints(
   endpointId?: string,
 ): Promise<Endpoint[]> {
   const { rows } = await db.query<Endpoint>(
-    `select tenant_id as "tenantId", endpoint_id as "endpointId", url, event_types as "eventTypes", state,
-            disabled_reason as "disabledReason", failures, ${epochMs('last_failure_at')} as "lastFailureAtMs",
-            ${epochMs('last_success_at')} as "lastSuccessAtMs", ${epochMs('paused_until')} as "pausedUntilMs",
-            ${epochMs('created_at')} as "createdAtMs", created_by as "createdBy"
+    `select tenant_id as "tenantId", endpoint_id as "endpointId", url,
+            coalesce(event_filters, event_types) as "eventTypes", description, header_names as "headerNames",
+            rate_per_second as "ratePerSecond", retry_schedule as "retrySchedule",
+            ${epochMs('previous_secret_until')} as "previousSecretUntilMs", state, disabled_reason as "disabledReason",
+            failures, ${epochMs('failing_since')} as "failingSinceMs",
+            ${epochMs('last_failure_at')} as "lastFailureAtMs", ${epochMs('last_success_at')} as "lastSuccessAtMs",
+            ${epochMs('paused_until')} as "pausedUntilMs", ${epochMs('created_at')} as "createdAtMs",
+            created_by as "createdBy"
        from webhook_endpoints
       where tenant_id = any($1::text[]) and ($2::text is null or endpoint_id = $2) and state <> 'deleted'
       order by created_at, endpoint_id`,
@@ -118,7 +164,7 @@ export async function findEndpoints(
 }
 
 /**
- * Deletes an endpoint and erases its secret; returns whether the endpoint existed. The row is kept,
+ * Deletes an endpoint and erases its secrets; returns whether the endpoint existed. The row is kept,
  * because concurrent transactions may be writing events for the endpoint. Dispatchers drop its
  * waiting deliveries.
  */
@@ -130,9 +176,13 @@ export async function deleteEndpoint(
 ): Promise<boolean> {
   const { rowCount } = await db.query(
     `update webhook_endpoints
-        set state = 'deleted', secret_key_id = null, secret_ciphertext = null, updated_at = $3
+        set state = 'deleted', updated_at = $3, ${ERASED_SECRETS}
       where tenant_id = $1 and endpoint_id = $2 and state <> 'deleted'`,
     [tenantId, endpointId, new Date(nowMs)],
   );
   return rowCount === 1;
 }
+
+/** Erases everything of an endpoint that the key ring encrypted, in an update. */
+export const ERASED_SECRETS = `secret_key_id = null, secret_ciphertext = null, previous_secret_key_id = null,
+  previous_secret_ciphertext = null, previous_secret_until = null, headers_key_id = null, headers_ciphertext = null`;

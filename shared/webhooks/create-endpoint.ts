@@ -1,11 +1,12 @@
 import type { Clock } from '../clock.ts';
-import type { WebhookType } from '../contracts/webhooks.ts';
+import type { EndpointRequest, EndpointSettings } from '../contracts/webhook-endpoints.ts';
 import { AppError } from '../errors.ts';
 import type { IdGenerator } from '../ids.ts';
 import type { KeyRing } from '../keyring/keyring.ts';
 import { webhookSecretAad } from '../keyring/webhook-secret-aad.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { createEndpointInLimit } from '../postgres/webhook-endpoints.ts';
+import { createEndpointInLimit, type Endpoint, findEndpoints } from '../postgres/webhook-endpoints.ts';
+import { encryptHeaders } from './endpoint-headers.ts';
 import { formatWebhookSecret, newWebhookSecret } from './secrets.ts';
 
 export interface CreateEndpointDeps {
@@ -18,23 +19,18 @@ export interface CreateEndpointDeps {
   readonly endpointsMax: number;
 }
 
-export interface EndpointToCreate {
+/** The endpoint to create. The caller has checked its URL. */
+export interface EndpointToCreate
+  extends Pick<EndpointSettings, 'url' | 'eventTypes'>,
+    Partial<Omit<EndpointRequest, 'url' | 'eventTypes'>> {
   readonly tenantId: string;
-  /** The URL, which the caller has checked. */
-  readonly url: string;
-  /** The subscribed types; null: all types. */
-  readonly eventTypes: readonly WebhookType[] | null;
   /** The API key that creates the endpoint. Default: none, for the command. */
   readonly createdBy?: string;
 }
 
 /** A new endpoint with its secret (`whsec_…`), which its owner sees only once. */
-export interface CreatedEndpoint {
-  readonly endpointId: string;
-  readonly url: string;
-  readonly eventTypes: readonly WebhookType[] | null;
+export interface CreatedEndpoint extends Endpoint {
   readonly secret: string;
-  readonly createdAt: string;
 }
 
 /** Code of the AppError of a tenant that has the maximum number of endpoints. */
@@ -43,28 +39,25 @@ export const ENDPOINTS_EXHAUSTED = 'ENDPOINTS_EXHAUSTED';
 export const CREATOR_REVOKED = 'CREATOR_REVOKED';
 
 /**
- * Adds an endpoint with a new secret, of which only the encrypted form is stored. Throws AppError
- * `ENDPOINTS_EXHAUSTED` if the tenant already has `endpointsMax` endpoints, and `CREATOR_REVOKED` if
- * the key that creates the endpoint was revoked.
+ * Adds an endpoint with a new secret, or the given one, of which only the encrypted form is stored.
+ * Throws AppError `ENDPOINTS_EXHAUSTED` if the tenant already has `endpointsMax` endpoints, and
+ * `CREATOR_REVOKED` if the key that creates the endpoint was revoked.
  */
 export async function createWebhookEndpoint(
   { pool, keyRing, clock, nextId, endpointsMax }: CreateEndpointDeps,
-  { tenantId, url, eventTypes, createdBy }: EndpointToCreate,
+  { tenantId, createdBy, ...request }: EndpointToCreate,
 ): Promise<CreatedEndpoint> {
   const endpointId = nextId();
-  const secret = newWebhookSecret();
-  const encrypted = keyRing.encrypt(secret, webhookSecretAad(tenantId, endpointId));
-  const createdAtMs = clock.nowMs();
-  const endpoint = {
+  const secret = request.secret ?? newWebhookSecret();
+  const outcome = await createEndpointInLimit(pool, endpointsMax, {
+    ...request,
     tenantId,
     endpointId,
-    url,
-    eventTypes,
-    secret: encrypted,
-    createdAtMs,
+    secret: keyRing.encrypt(secret, webhookSecretAad(tenantId, endpointId)),
+    headers: encryptHeaders(keyRing, { tenantId, endpointId }, request.headers ?? null),
+    createdAtMs: clock.nowMs(),
     createdBy: createdBy ?? null,
-  };
-  const outcome = await createEndpointInLimit(pool, endpointsMax, endpoint);
+  });
   if (outcome === 'maker-revoked')
     throw new AppError(CREATOR_REVOKED, 'the key that creates the endpoint was revoked');
   if (outcome === 'endpoints-exhausted') {
@@ -73,6 +66,7 @@ export async function createWebhookEndpoint(
       `a tenant may have at most ${endpointsMax} webhook endpoints (SLUICE_WEBHOOK_ENDPOINTS_MAX): delete one first`,
     );
   }
-  const createdAt = new Date(createdAtMs).toISOString();
-  return { endpointId, url, eventTypes, secret: formatWebhookSecret(secret), createdAt };
+  const [endpoint] = await findEndpoints(pool, [tenantId], endpointId);
+  if (!endpoint) throw new Error(`the webhook endpoint ${endpointId} was just deleted`);
+  return { ...endpoint, secret: formatWebhookSecret(secret) };
 }

@@ -1,13 +1,15 @@
 import type { ErrorClass } from './failure.ts';
 import type { PartDurations } from './timing.ts';
 
-/** A webhook to send, with its URL and signing secrets. */
+/** A webhook to send, with its URL, signing secrets and custom headers. */
 export interface OutgoingWebhook {
   readonly url: string;
   readonly messageId: string;
   /** Exactly the bytes that are signed and sent. */
   readonly body: Uint8Array;
   readonly secrets: readonly Uint8Array[];
+  /** Custom headers. Default: none. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** The result of one exchange. */

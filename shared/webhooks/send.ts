@@ -49,6 +49,7 @@ export function createSend({ agent, clock, queueClock = clock, deadlineMs }: Sen
 
   async function exchange(webhook: OutgoingWebhook, timing: Timing): Promise<Outcome> {
     const sent = {
+      ...webhook.headers,
       'content-type': 'application/json',
       'user-agent': USER_AGENT,
       ...signatureHeaders(

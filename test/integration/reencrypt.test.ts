@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { reencryptStored } from '../../cli/credentials/reencrypt.ts';
 import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts';
-import { webhookSecretAad } from '../../shared/keyring/webhook-secret-aad.ts';
+import { webhookHeadersAad, webhookSecretAad } from '../../shared/keyring/webhook-secret-aad.ts';
 import { eraseCredentials } from '../../shared/postgres/credentials.ts';
 import {
   type CredentialsRow,
@@ -54,12 +54,22 @@ async function store(count: number, keyRing = oldRing, changes: Partial<Credenti
   await insertCredentials(pool, made, nowMs);
 }
 
-async function addEndpoint(endpointId: string): Promise<void> {
+/** Adds an endpoint; with `all`, also a previous secret and custom headers. */
+async function addEndpoint(endpointId: string, { all = false } = {}): Promise<void> {
   const { keyId, ciphertext } = oldRing.encrypt(Buffer.from('secret'), webhookSecretAad('acme', endpointId));
+  const previous = oldRing.encrypt(Buffer.from('previous'), webhookSecretAad('acme', endpointId));
+  const headers = oldRing.encrypt(Buffer.from('headers'), webhookHeadersAad('acme', endpointId));
   await pool.query(
     `insert into webhook_endpoints (tenant_id, endpoint_id, url, state, secret_key_id, secret_ciphertext, created_at, updated_at)
      values ('acme', $1, 'https://example.org/', 'enabled', $2, $3, $4, $4)`,
     [endpointId, keyId, ciphertext, new Date(nowMs)],
+  );
+  if (!all) return;
+  await pool.query(
+    `update webhook_endpoints
+        set previous_secret_key_id = $2, previous_secret_ciphertext = $3, headers_key_id = $2, headers_ciphertext = $4
+      where endpoint_id = $1`,
+    [endpointId, keyId, previous.ciphertext, headers.ciphertext],
   );
 }
 
@@ -74,9 +84,15 @@ async function readAll(keyRing = newRing): Promise<number> {
     expect(plain).toBe(`{"token":"${conversation_id}"}`);
   }
   const endpoints = await pool.query("select * from webhook_endpoints where state <> 'deleted'");
-  for (const { tenant_id, endpoint_id, secret_key_id, secret_ciphertext } of endpoints.rows) {
+  for (const row of endpoints.rows) {
+    const { tenant_id, endpoint_id, secret_key_id, secret_ciphertext } = row;
     const aad = webhookSecretAad(tenant_id, endpoint_id);
     expect(keyRing.decrypt(secret_key_id, secret_ciphertext, aad).toString()).toBe('secret');
+    if (row.headers_key_id === null) continue;
+    const previous = keyRing.decrypt(row.previous_secret_key_id, row.previous_secret_ciphertext, aad);
+    const headersAad = webhookHeadersAad(tenant_id, endpoint_id);
+    const headers = keyRing.decrypt(row.headers_key_id, row.headers_ciphertext, headersAad);
+    expect([String(previous), String(headers)]).toEqual(['previous', 'headers']);
   }
   return credentials.rows.length;
 }
@@ -94,7 +110,7 @@ describe('credentials reencrypt', () => {
     await store(1, oldRing, { ciphertext: null });
     await store(2, newRing);
     await addEndpoint('one');
-    await addEndpoint('two');
+    await addEndpoint('two', { all: true });
     const keys = `${NEW},${OLD}`;
     const counts = (credentials: number, webhookSecrets: number) => ({
       credentials,
@@ -110,7 +126,7 @@ describe('credentials reencrypt', () => {
         unreadable: [],
         keys: [
           { keyId: 'new', inRing: true, ...counts(2, 0) },
-          { keyId: 'old', inRing: true, ...counts(1300, 2) },
+          { keyId: 'old', inRing: true, ...counts(1300, 4) },
         ],
         unused: [],
       },
@@ -120,12 +136,12 @@ describe('credentials reencrypt', () => {
       encryptsWith: 'new',
       unreadable: [],
       keys: [
-        { keyId: 'new', inRing: true, ...counts(1302, 2) },
+        { keyId: 'new', inRing: true, ...counts(1302, 4) },
         { keyId: 'old', inRing: true, ...counts(0, 0) },
       ],
       unused: ['old'],
     };
-    expect(await json(keys)).toEqual({ code: 0, stderr: '', report: { ...done, ...counts(1300, 2) } });
+    expect(await json(keys)).toEqual({ code: 0, stderr: '', report: { ...done, ...counts(1300, 4) } });
     expect(await readAll()).toBe(1302);
     expect(await json(keys)).toMatchObject({ code: 0, report: { ...done, ...counts(0, 0) } });
     const { code, stdout } = await run('', keys);

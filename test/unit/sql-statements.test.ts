@@ -169,6 +169,12 @@ const EXCEPTIONS: readonly {
       ['cli/sql/encrypted-values.ts', 'select distinct key_id', 'samples the keys of all tenants'],
       ['cli/sql/encrypted-values.ts', 'where key_id = $1', 'samples the keys of all tenants'],
       ['cli/sql/encrypted-values.ts', 'key_id <> $1', 'finds the values of all tenants'],
+      ['cli/sql/encrypted-endpoints.ts', 'key_id <> $1', 'finds the values of all tenants'],
+      [
+        'workers/sql/endpoint-secrets.ts',
+        'previous_secret_until <= $1',
+        'finds what to erase, of all tenants',
+      ],
       ['workers/sql/credentials.ts', 'where expires_at <= $1', 'finds what to sweep, per tenant'],
       ['workers/sql/event-keys.ts', 'where expires_at <= $1', 'finds what to sweep, per tenant'],
       ['shared/postgres/retention/old-rows.ts', 'where accepted_at < $1', 'finds what to delete, per tenant'],

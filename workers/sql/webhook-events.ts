@@ -1,14 +1,15 @@
 import { compareText } from '../../shared/compare-text.ts';
 import type { JsonObject } from '../../shared/contracts/json.ts';
+import { type StoredFilters, selectsType } from '../../shared/contracts/webhook-filters.ts';
 import { type WebhookType, webhookBody } from '../../shared/contracts/webhooks.ts';
 import { AppError, BATCH_BOUND_EXCEEDED } from '../../shared/errors.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
 import { mapInSlices } from '../../shared/map-in-slices.ts';
 import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
-import { DELIVERIES_CHANNEL } from '../../shared/postgres/deliveries/requeue.ts';
 import { runTogether, withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
+import { DELIVERIES_CHANNEL, payloadOf } from '../../shared/postgres/webhook-notifications.ts';
 
 /** An event that a tenant's webhook endpoints may subscribe to. */
 export interface WebhookEvent {
@@ -90,41 +91,25 @@ export async function insertWebhookEvents(
   // notifying transactions compete.
   await withoutAnswer(client).query('select pg_notify($1, $2)', [
     DELIVERIES_CHANNEL,
-    payloadOf([...subscribers]),
+    payloadOf(namedEndpoints([...subscribers])),
   ]);
   return deliveries;
 }
 
-/** Maximum characters of a notification's payload. Postgres permits almost 8000 bytes. */
-const PAYLOAD_MAX = 2000;
 /** Endpoints of a group that are read to be named: more than fit in a payload. */
 const NAMED_MAX = 100;
 
-/** Returns the payload of a notification; empty if there are too many endpoints to name them. */
-function payloadOf(subscribers: readonly Subscribers[]): string {
-  if (subscribers.some(({ endpoints }) => endpoints > NAMED_MAX)) return '';
-  const pairs = subscribers.flatMap(({ tenantId, endpointIds }) => endpointIds.map((id) => [tenantId, id]));
-  const payload = JSON.stringify(pairs);
-  return payload.length > PAYLOAD_MAX ? '' : payload;
-}
-
-/**
- * Returns the endpoints that a notification names; undefined if it names none. Processes of the
- * previous release send an empty payload, and every session of the database may send any text.
- */
-export function endpointsOfPayload(payload: string | undefined): EndpointId[] | undefined {
-  try {
-    const pairs = JSON.parse(payload ?? '') as readonly (readonly [string, string])[];
-    return pairs.map(([tenantId, endpointId]) => ({ tenantId, endpointId }));
-  } catch {
-    return undefined;
-  }
+/** Returns the endpoints of new deliveries; none if there are too many to name them. */
+function namedEndpoints(subscribers: readonly Subscribers[]): EndpointId[] | undefined {
+  if (subscribers.some(({ endpoints }) => endpoints > NAMED_MAX)) return undefined;
+  return subscribers.flatMap(({ tenantId, endpointIds }) =>
+    endpointIds.map((endpointId) => ({ tenantId, endpointId })),
+  );
 }
 
 /** The endpoints of a tenant that subscribe to the same types. */
-interface Subscribers {
+interface Subscribers extends StoredFilters {
   readonly tenantId: string;
-  readonly eventTypes: readonly string[] | null;
   /** Number of the endpoints. */
   readonly endpoints: number;
   /** The ids of some of the endpoints: of all, unless there are many. */
@@ -142,12 +127,13 @@ async function findSubscribers(
   // Counted by the server, because a tenant may have thousands of endpoints with few different
   // lists of types.
   const { rows } = await client.query<Subscribers>(
-    `select tenant_id as "tenantId", event_types as "eventTypes", count(*)::integer as endpoints,
+    `select tenant_id as "tenantId", event_types as "eventTypes", event_filters as "eventFilters",
+            count(*)::integer as endpoints,
             (array_agg(endpoint_id))[1:${NAMED_MAX}] as "endpointIds"
        from webhook_endpoints
       where tenant_id = any($1::text[]) and state = 'enabled' and state <> 'deleted'
         and ($2::text[] is null or endpoint_id = any($2::text[]))
-      group by tenant_id, event_types`,
+      group by tenant_id, event_types, event_filters`,
     [[...new Set(events.map((event) => event.tenantId))].sort(), endpointIds],
   );
   const found = new Map<string, Subscribers[]>();
@@ -156,9 +142,7 @@ async function findSubscribers(
     const key = `${type} ${tenantId}`;
     const known = found.get(key);
     if (known) return known;
-    const subscribers = rows.filter(
-      (row) => row.tenantId === tenantId && (row.eventTypes?.includes(type) ?? true),
-    );
+    const subscribers = rows.filter((row) => row.tenantId === tenantId && selectsType(row, type));
     found.set(key, subscribers);
     return subscribers;
   };
@@ -218,7 +202,8 @@ async function insertDeliveries(
          as m (tenant_id, message_id, type, ordering_key, ordinal)
        join webhook_endpoints e
          on e.tenant_id = m.tenant_id and e.state = 'enabled' and e.state <> 'deleted'
-        and (e.event_types is null or m.type = any(e.event_types))
+        and (e.event_types is null or m.type = any(e.event_types)
+             or split_part(m.type, '.', 1) || '.*' = any(e.event_filters))
         and ($8::text[] is null or e.endpoint_id = any($8::text[]))
       order by m.tenant_id, e.endpoint_id, m.ordinal`,
     [

@@ -1,19 +1,21 @@
 import type { Exchange } from '../../shared/webhooks/exchange.ts';
+import type { OutgoingEndpoint } from '../../shared/webhooks/outgoing-endpoint.ts';
 import type { DueDelivery } from './sql/queue.ts';
 
 /**
- * A delivery under lease, whose attempt is counted, with its endpoint's URL and secrets as of the
- * claim. It is sent within milliseconds, or given back.
+ * A delivery under lease, whose attempt is counted, with its endpoint's URL, secrets and custom
+ * headers as of the claim. It is sent within milliseconds, or given back.
  */
-export interface ClaimedDelivery extends DueDelivery {
+export interface ClaimedDelivery extends DueDelivery, OutgoingEndpoint {
   /** The number of the attempt, from 1. */
   readonly attempt: number;
   readonly body: Buffer;
   /** The token that identifies the lease. */
   readonly token: string;
   readonly claimedAtMs: number;
+  /** When it may be sent, at the rate of its endpoint. */
+  readonly sendAtMs: number;
   readonly url: string;
-  readonly secrets: readonly Uint8Array[];
 }
 
 /** A delivery and the result of sending it. */

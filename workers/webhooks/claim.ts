@@ -1,12 +1,15 @@
 import { runTogether } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { insertAttempts } from '../../shared/postgres/webhook-attempts.ts';
+import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
+import type { OutgoingEndpoint } from '../../shared/webhooks/outgoing-endpoint.ts';
 import type { ClaimedDelivery } from './attempt.ts';
 import { claimedMax } from './health.ts';
+import { type SendTimes, sendTimes } from './rate.ts';
 import type { ReadAhead } from './read-ahead.ts';
 import { orderingKeys } from './results.ts';
-import { ATTEMPTS_MAX, nextAttemptAtMs } from './schedule.ts';
-import type { LockedEndpoint } from './sql/endpoints.ts';
+import { attemptsMax, LOST_SCHEDULE, nextAttemptAtMs } from './schedule.ts';
+import { type LockedEndpoint, updateNextSends } from './sql/endpoints.ts';
 import { finishDeliveries } from './sql/history.ts';
 import { parkDeliveries, unparkNext } from './sql/holds.ts';
 import {
@@ -35,11 +38,15 @@ export interface ClaimOptions {
   readonly ownTokens: string;
 }
 
+const LOST_ATTEMPTS_MAX = attemptsMax(LOST_SCHEDULE);
+
 /** An endpoint from which deliveries are claimed. */
 export interface EndpointToClaim {
   readonly endpoint: LockedEndpoint;
-  readonly secrets: readonly Uint8Array[];
+  readonly outgoing: OutgoingEndpoint;
   readonly readAhead: ReadAhead;
+  /** Claimed deliveries that were given back. */
+  readonly unsent: readonly ClaimedDelivery[];
   /** Returns whether this dispatcher holds the lease of a delivery. */
   readonly isClaimed: (messageId: string) => boolean;
   /** Number of deliveries that this dispatcher has claimed, and whose result is not stored. */
@@ -56,6 +63,14 @@ export interface Claimed {
   readonly concurrency: number;
   /** Whether other dispatchers have claimed deliveries of the endpoint. */
   readonly shared: boolean;
+  /** From when to claim again, if the endpoint's rate permits no claims before. */
+  readonly throttledUntilMs: number | undefined;
+}
+
+/** An endpoint with what may be claimed of it now. */
+interface Timed extends EndpointToClaim {
+  /** The times of its next attempts; undefined: it has no rate. */
+  readonly times: SendTimes | undefined;
 }
 
 /** Pages that are read per endpoint and transaction. */
@@ -72,6 +87,7 @@ export async function claimDeliveries(
   options: ClaimOptions,
 ): Promise<Claimed[]> {
   if (wanted.length === 0) return [];
+  const timed = wanted.map((one) => withTimes(one, options.nowMs));
   const [leasedByOthers] = await runTogether<[LeasedBy, ...unknown[]]>(client, [
     () =>
       countLeasedByOthers(
@@ -79,9 +95,9 @@ export async function claimDeliveries(
         wanted.map(({ endpoint }) => endpoint),
         options,
       ),
-    ...wanted.map((one) => () => readDue(client, one, options)),
+    ...timed.map((one) => () => readDue(client, one, options)),
   ]);
-  const chosen = wanted.map((one) => {
+  const chosen = timed.map((one) => {
     const { endpoint, readAhead, held, ahead } = one;
     const others = leasedByOthers(endpoint);
     const max = claimedMax(endpoint.health, { concurrency: options.concurrency, ahead, others });
@@ -89,24 +105,38 @@ export async function claimDeliveries(
     return { ...one, concurrency: max.exchanges, shared: others > 0, due: readAhead.take(count) };
   });
   const queued = chosen.flatMap(({ endpoint, due }) => due.map((delivery) => queuedOf(endpoint, delivery)));
-  if (queued.length === 0) {
-    return chosen.map(({ concurrency, shared }) => ({ deliveries: [], concurrency, shared }));
-  }
-  const leased = await leaseDeliveries(client, queued, {
-    token: options.token,
-    untilMs: options.nowMs + options.leaseMs,
-  });
+  const leased =
+    queued.length === 0
+      ? []
+      : await leaseDeliveries(client, queued, {
+          token: options.token,
+          untilMs: options.nowMs + options.leaseMs,
+        });
   const bodies = new Map(leased.map((one) => [idOf(one), one.body]));
   if (leased.length < queued.length) await dropWithoutBody(client, wanted, queued, bodies, options.nowMs);
-  return chosen.map(({ endpoint, secrets, due, readAhead, concurrency, shared }) => {
-    const deliveries: ClaimedDelivery[] = [];
-    for (const delivery of due) {
-      const body = bodies.get(idOf(queuedOf(endpoint, delivery)));
-      if (body === undefined) readAhead.resolve(delivery, false);
-      else deliveries.push(claimedOf(endpoint, delivery, body, secrets, options));
-    }
-    return { deliveries, concurrency, shared };
+  const claims = chosen.map((one) => {
+    const { concurrency, shared, times } = one;
+    const deliveries = claimedOf(one, bodies, options);
+    return { deliveries, concurrency, shared, throttledUntilMs: times?.waitUntilMs(deliveries.length) };
   });
+  const nextSends = chosen.flatMap(({ endpoint, times }, index) => {
+    const claimed = claims[index]!.deliveries.length;
+    return times && claimed > 0 ? [{ ...idsOf(endpoint), nextSendAtMs: times.after(claimed) }] : [];
+  });
+  await updateNextSends(client, nextSends);
+  return claims;
+}
+
+/** Limits what is claimed to the attempts that the endpoint's rate permits soon. */
+function withTimes(wanted: EndpointToClaim, nowMs: number): Timed {
+  const { rate } = wanted.endpoint;
+  if (rate === null) return { ...wanted, times: undefined };
+  const times = sendTimes(
+    rate,
+    wanted.unsent.map(({ sendAtMs }) => sendAtMs),
+    nowMs,
+  );
+  return { ...wanted, limit: Math.min(wanted.limit, times.count), times };
 }
 
 /** Reads due deliveries of an endpoint until enough can be claimed. */
@@ -125,7 +155,7 @@ async function readDue(
     });
     const lost = due.filter(
       ({ leaseExpired, attempts, messageId }) =>
-        (leaseExpired || attempts >= ATTEMPTS_MAX) && !isClaimed(messageId),
+        (leaseExpired || attempts >= LOST_ATTEMPTS_MAX) && !isClaimed(messageId),
     );
     if (lost.length > 0) {
       await settleLost(client, endpoint, lost, options);
@@ -163,8 +193,8 @@ async function settleLost(
         errorClass: 'sender',
       })),
   );
-  const spent = lost.filter(({ attempts }) => attempts >= ATTEMPTS_MAX);
-  const others = lost.filter(({ attempts }) => attempts < ATTEMPTS_MAX);
+  const spent = lost.filter(({ attempts }) => attempts >= LOST_ATTEMPTS_MAX);
+  const others = lost.filter(({ attempts }) => attempts < LOST_ATTEMPTS_MAX);
   await endLostLeases(
     client,
     endpoint,
@@ -183,7 +213,7 @@ async function settleLost(
  */
 function retryOf({ messageId, attempts, dueAtMs }: DueDelivery, { nowMs, random }: ClaimOptions) {
   if (attempts < 2) return { messageId, dueAtMs, failed: false };
-  return { messageId, dueAtMs: nextAttemptAtMs(attempts - 1, nowMs, random)!, failed: true };
+  return { messageId, dueAtMs: nextAttemptAtMs(LOST_SCHEDULE, attempts - 1, nowMs, random)!, failed: true };
 }
 
 /** Drops the deliveries that could not be leased because they have no body. */
@@ -204,8 +234,12 @@ async function dropWithoutBody(
   }
 }
 
-function queuedOf({ tenantId, endpointId }: LockedEndpoint, delivery: DueDelivery): Chosen {
-  return { tenantId, endpointId, ...delivery };
+function queuedOf(endpoint: LockedEndpoint, delivery: DueDelivery): Chosen {
+  return { ...idsOf(endpoint), ...delivery };
+}
+
+function idsOf({ tenantId, endpointId }: EndpointId): EndpointId {
+  return { tenantId, endpointId };
 }
 
 function idOf({
@@ -216,12 +250,23 @@ function idOf({
   return `${messageId} ${endpointId} ${tenantId}`;
 }
 
+/** Returns the deliveries that were leased, with what they are sent with. */
 function claimedOf(
-  { url }: LockedEndpoint,
-  delivery: DueDelivery,
-  body: Buffer,
-  secrets: readonly Uint8Array[],
+  { endpoint, outgoing, readAhead, times, due }: Timed & { readonly due: readonly DueDelivery[] },
+  bodies: ReadonlyMap<string, Buffer>,
   { token, nowMs }: ClaimOptions,
-): ClaimedDelivery {
-  return { ...delivery, attempt: delivery.attempts + 1, body, token, claimedAtMs: nowMs, url, secrets };
+): ClaimedDelivery[] {
+  const claimed: ClaimedDelivery[] = [];
+  for (const delivery of due) {
+    const body = bodies.get(idOf(queuedOf(endpoint, delivery)));
+    if (body === undefined) {
+      readAhead.resolve(delivery, false);
+      continue;
+    }
+    const sendAtMs = times?.at(claimed.length) ?? nowMs;
+    const attempt = delivery.attempts + 1;
+    const { url } = endpoint;
+    claimed.push({ ...delivery, attempt, body, token, claimedAtMs: nowMs, sendAtMs, url, ...outgoing });
+  }
+  return claimed;
 }

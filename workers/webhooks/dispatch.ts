@@ -1,19 +1,18 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
 import type { KeyRing } from '../../shared/keyring/keyring.ts';
-import { webhookSecretAad } from '../../shared/keyring/webhook-secret-aad.ts';
 import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
 import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
+import { type OutgoingEndpoint, outgoingEndpoint } from '../../shared/webhooks/outgoing-endpoint.ts';
 import type { Attempt, ClaimedDelivery } from './attempt.ts';
 import { claimDeliveries, type EndpointToClaim } from './claim.ts';
+import { endExpiredHolds } from './expired-holds.ts';
 import { concurrencyOf } from './health.ts';
 import type { ReadAhead } from './read-ahead.ts';
 import { recordAttempts } from './results.ts';
-import { HOLD_MS } from './schedule.ts';
 import { backfillQueue, type CreatedBetween } from './sql/backfill-queue.ts';
 import { hasEndpoint, type LockedEndpoint, lockEndpoints } from './sql/endpoints.ts';
 import { dropWaiting } from './sql/history.ts';
-import { endHolds, unparkAll, unparkNext } from './sql/holds.ts';
 import { extendLeases, giveBack } from './sql/results.ts';
 
 export interface DispatchContext {
@@ -75,6 +74,10 @@ export interface Dispatched {
   readonly secretError: unknown;
   /** Whether deliveries of the previous release are left in webhook_deliveries. */
   readonly backfillLeft: boolean;
+  /** Attempts per second that its owner permits; null: no limit. */
+  readonly ratePerSecond: number | null;
+  /** From when to claim again, if the endpoint's rate permits no claims before. */
+  readonly throttledUntilMs: number | undefined;
 }
 
 /**
@@ -140,8 +143,8 @@ async function dispatchLocked(
       continue;
     }
     const prepared = await prepareClaim(client, one, context, nowMs);
-    if (prepared.secrets === undefined) dispatched.set(one.work, resultOf(one, context, prepared));
-    else toClaim.push({ ...one.work, ...one, secrets: prepared.secrets });
+    if (prepared.outgoing === undefined) dispatched.set(one.work, resultOf(one, context, prepared));
+    else toClaim.push({ ...one.work, ...one, outgoing: prepared.outgoing });
   }
   const claims = await claimDeliveries(client, toClaim, {
     ...context,
@@ -216,12 +219,14 @@ function withoutEndpoint({ concurrency }: DispatchContext): Dispatched {
     failing: false,
     secretError: undefined,
     backfillLeft: false,
+    ratePerSecond: null,
+    throttledUntilMs: undefined,
   };
 }
 
 interface Prepared {
-  /** The signing secrets; undefined if nothing may be claimed. */
-  readonly secrets?: readonly Uint8Array[];
+  /** The secrets and custom headers; undefined if nothing may be claimed. */
+  readonly outgoing?: OutgoingEndpoint | undefined;
   readonly more?: boolean;
   readonly secretError?: unknown;
   readonly backfillLeft?: boolean;
@@ -236,6 +241,8 @@ function resultOf({ endpoint }: Locked, context: DispatchContext, prepared: Prep
     failing: endpoint.health.failures > 0,
     secretError: prepared.secretError,
     backfillLeft: prepared.backfillLeft ?? false,
+    ratePerSecond: endpoint.rate?.perSecond ?? null,
+    throttledUntilMs: undefined,
   };
 }
 
@@ -261,36 +268,15 @@ async function prepareClaim(
     return { more: dropped === DROPPED_MAX };
   }
   if (endpoint.health.pausedUntilMs !== null && endpoint.health.pausedUntilMs > nowMs) return {};
-  if (work.holdExpired) await endExpiredHolds(client, locked, nowMs);
+  if (work.holdExpired) await endExpiredHolds(client, { endpoint, readAhead: work.readAhead }, nowMs);
   // A failing endpoint may have fewer slots than were taken.
   const isUnknownToFail = endpoint.health.failures > 0 && !work.failing;
   if (work.limit <= 0 || isUnknownToFail) return { more: true };
   try {
-    const { keyId, ciphertext } = endpoint.secret;
-    const aad = webhookSecretAad(endpoint.tenantId, endpoint.endpointId);
-    return { secrets: [context.keyRing.decrypt(keyId, ciphertext, aad)] };
+    return { outgoing: outgoingEndpoint(context.keyRing, endpoint, nowMs) };
   } catch (error) {
     // The operator has to fix this, not the endpoint's owner: deliveries wait, and no attempt is
     // counted.
     return { secretError: error };
   }
-}
-
-/**
- * Ends the holds of conversations whose first delivery has failed for HOLD_MS. If the endpoint has
- * had no success since that failure, releases all their deliveries; otherwise only the next one.
- */
-async function endExpiredHolds(client: Queryable, { endpoint, work }: Locked, nowMs: number): Promise<void> {
-  const ended = await endHolds(client, endpoint, nowMs - HOLD_MS);
-  if (ended.length === 0) return;
-  work.readAhead.clear();
-  const { lastSuccessAtMs } = endpoint.health;
-  const allOf = new Set<string>();
-  const nextOf = new Set<string>();
-  for (const { orderingKey, firstFailedAtMs } of ended) {
-    const unanswered = lastSuccessAtMs === null || firstFailedAtMs > lastSuccessAtMs;
-    (unanswered ? allOf : nextOf).add(orderingKey);
-  }
-  await unparkAll(client, endpoint, [...allOf].sort());
-  await unparkNext(client, endpoint, [...nextOf].sort());
 }

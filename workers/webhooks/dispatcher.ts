@@ -5,8 +5,7 @@ import { databaseRefusal } from '../../shared/postgres/refusals.ts';
 import { isReadOnly, SQLSTATE, sqlStateOf } from '../../shared/postgres/sqlstate.ts';
 import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
 import { createRateLimitedLog, type RateLimitedLog } from '../../shared/rate-limited-log.ts';
-import { createAgent, type WebhookAgent } from '../../shared/webhooks/connect.ts';
-import { createResolve } from '../../shared/webhooks/resolve.ts';
+import type { WebhookAgent } from '../../shared/webhooks/connect.ts';
 import { createSend, type Send } from '../../shared/webhooks/send.ts';
 import type { ClaimedDelivery } from './attempt.ts';
 import { Backfill } from './backfill.ts';
@@ -16,8 +15,9 @@ import type { EndpointQueue } from './endpoint-queue.ts';
 import { EndpointQueues } from './endpoint-queues.ts';
 import { Gathering } from './gathering.ts';
 import { createMissingPartitions } from './missing-partitions.ts';
-import type { Dispatcher, DispatcherOptions } from './options.ts';
+import { agentOf, contextOf, type Dispatcher, type DispatcherOptions } from './options.ts';
 import { Poller } from './poller.ts';
+import { RateTimers } from './rate-timers.ts';
 import { HOLD_MS } from './schedule.ts';
 import { Slots } from './slots.ts';
 import { findDueEndpoints } from './sql/due-endpoints.ts';
@@ -62,6 +62,7 @@ class EndpointDispatcher implements Dispatcher {
   readonly #listener: DeliveryListener;
   readonly #backfill: Backfill;
   readonly #slots: Slots;
+  readonly #rateTimers: RateTimers;
   readonly #leaseTimer: NodeJS.Timeout;
   readonly #endpoints: EndpointQueues;
   readonly #tasks = new TaskQueue();
@@ -69,31 +70,28 @@ class EndpointDispatcher implements Dispatcher {
   #dispatches = 0;
   readonly #gathering = new Gathering(() => this.#startDispatches());
   #dispatchProblem: string | undefined;
-  /**
-   * Whether the dispatcher is closing. If so, no deliveries are claimed, but results are recorded.
-   */
+  /** Whether no deliveries are claimed any more. Results are still recorded. */
   #closing = false;
   #closed = false;
   #onDrained: (() => void) | undefined;
 
   constructor(options: DispatcherOptions) {
-    const { pool, clock, logger, concurrency = 16, deadlineMs = 15_000 } = options;
-    const { claimLeaseMs = 5000, leaseMs = 30_000, random = Math.random } = options;
+    const { pool, clock, logger, deadlineMs = 15_000 } = options;
     this.#options = options;
     this.#deadlineMs = deadlineMs;
     // Setting back the clock must not extend leases and pauses between attempts.
     const queueClock = monotonicClock(clock);
-    const ownTokens = `${options.nextId()}-`;
-    this.#context = { ...options, clock: queueClock, concurrency, claimLeaseMs, leaseMs, random, ownTokens };
+    this.#context = contextOf(options, queueClock);
     this.#warnings = createRateLimitedLog(logger);
-    this.#agent = createAgent({
-      allow: options.allow,
-      resolve: options.resolve ?? createResolve(),
-      ...(options.ca === undefined ? {} : { ca: options.ca }),
-    });
+    this.#agent = agentOf(options);
     this.#send = createSend({ agent: this.#agent, clock, queueClock, deadlineMs });
     this.#slots = new Slots(options.exchangesMax ?? 256);
-    this.#endpoints = new EndpointQueues(concurrency, this.#slots);
+    this.#endpoints = new EndpointQueues(this.#context.concurrency, this.#slots);
+    this.#rateTimers = new RateTimers({
+      clock: queueClock,
+      onSend: (endpoint) => this.#sendAndDispatch(endpoint),
+      onClaim: (endpoint) => this.#dispatchSoon(endpoint),
+    });
     this.#backfill = new Backfill(pool);
     this.#poller = new Poller({ intervalMs: options.pollMs ?? 1000, logger, poll: () => this.#poll() });
     this.#listener = new DeliveryListener({
@@ -208,6 +206,8 @@ class EndpointDispatcher implements Dispatcher {
     endpoint.releaseUnneeded();
     if (this.#closing) endpoint.giveBackWaiting();
     this.#sendWaiting(endpoint);
+    if (dispatched.throttledUntilMs !== undefined)
+      this.#rateTimers.throttle(endpoint, dispatched.throttledUntilMs);
     if (dispatched.more) this.#tasks.add(endpoint);
     if (dispatched.secretError !== undefined) {
       this.#warnings.error(
@@ -224,6 +224,7 @@ class EndpointDispatcher implements Dispatcher {
       void this.#sendDelivery(endpoint, delivery);
     }
     if (endpoint.hasResults) this.#tasks.add(endpoint);
+    this.#rateTimers.waitToSend(endpoint);
   }
 
   async #sendDelivery(endpoint: EndpointQueue, delivery: ClaimedDelivery): Promise<void> {
@@ -234,6 +235,15 @@ class EndpointDispatcher implements Dispatcher {
       'webhook attempt finished',
     );
     endpoint.finish(attempt);
+    this.#sendAndDispatch(endpoint);
+  }
+
+  #dispatchSoon(endpoint: EndpointQueue): void {
+    this.#tasks.add(endpoint);
+    this.#startDispatches();
+  }
+
+  #sendAndDispatch(endpoint: EndpointQueue): void {
     this.#sendWaiting(endpoint);
     this.#startDispatches();
   }
@@ -258,9 +268,7 @@ class EndpointDispatcher implements Dispatcher {
     this.#tasks.add(task.endpoint);
   }
 
-  /**
-   * Queues the endpoint again after a backoff. Creates time partitions first if one was missing.
-   */
+  /** Queues the endpoint again after a backoff. Creates a missing time partition first. */
   async #retryLater({ endpoint, unrecorded }: Task, error: unknown): Promise<void> {
     endpoint.restore(unrecorded);
     if (!(error instanceof EndpointLocked)) {
@@ -276,8 +284,7 @@ class EndpointDispatcher implements Dispatcher {
     setTimeout(
       () => {
         endpoint.backingOff = false;
-        this.#tasks.add(endpoint);
-        this.#startDispatches();
+        this.#dispatchSoon(endpoint);
       },
       backoffMs(endpoint.failures, error instanceof EndpointLocked ? LOCKED_BACKOFF : BACKOFF),
     );

@@ -1,6 +1,7 @@
 import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
 import type { Attempt, ClaimedDelivery } from './attempt.ts';
 import type { Dispatched } from './dispatch.ts';
+import { Pace } from './pace.ts';
 import { ReadAhead } from './read-ahead.ts';
 import type { EndpointSlots } from './slots.ts';
 
@@ -65,6 +66,11 @@ export class EndpointQueue {
   backingOff = false;
   /** Whether the last dispatch failed together with other endpoints. */
   alone = false;
+  /** Whether the endpoint's rate permits no claims now. */
+  throttled = false;
+  /** Whether a timer waits for the time of the next delivery. */
+  timed = false;
+  readonly #pace = new Pace();
   /** Consecutive dispatches that failed, or found the endpoint locked. */
   failures = 0;
   /** When the claimed deliveries whose result is not stored were added, by message id. */
@@ -116,12 +122,12 @@ export class EndpointQueue {
 
   /** Number of deliveries that the next dispatch may claim. */
   get claimable(): number {
-    return this.#allowance().limit;
+    return this.throttled ? 0 : this.#allowance().limit;
   }
 
   /** Returns whether the endpoint's state is no longer needed. */
   get idle(): boolean {
-    return this.held === 0 && !this.queued && !this.dispatching && !this.backingOff;
+    return this.held === 0 && !this.queued && !this.dispatching && !this.backingOff && !this.throttled;
   }
 
   /** Lets the next dispatch find out whether other dispatchers still have all exchanges. */
@@ -140,7 +146,7 @@ export class EndpointQueue {
   reserve({ mayClaim }: { readonly mayClaim: boolean }): Allowance {
     const allowance = this.#allowance();
     this.#exchanges = allowance.exchanges;
-    if (!mayClaim) return { ...allowance, limit: 0 };
+    if (!mayClaim || this.throttled) return { ...allowance, limit: 0 };
     const { exchanges, ahead } = this.#slots;
     this.#slots.hold(Math.max(exchanges, allowance.exchanges), Math.max(ahead, allowance.ahead));
     return allowance;
@@ -164,9 +170,16 @@ export class EndpointQueue {
     const max = Math.min(this.concurrency, this.#slots.exchanges);
     if (this.#sending.size >= Math.max(1, max)) return undefined;
     this.#giveBackOld(nowMs);
-    const delivery = this.#waiting.shift();
-    if (delivery) this.#sending.set(delivery, nowMs);
+    if ((this.nextSendAtMs ?? Number.POSITIVE_INFINITY) > nowMs) return undefined;
+    const delivery = this.#waiting.shift()!;
+    this.#sending.set(delivery, nowMs);
+    this.#pace.send(nowMs);
     return delivery;
+  }
+
+  /** Returns when the next delivery may be sent at the endpoint's rate; undefined if none waits. */
+  get nextSendAtMs(): number | undefined {
+    return this.#waiting[0] && this.#pace.sendAtMs(this.#waiting[0]);
   }
 
   /**
@@ -223,8 +236,14 @@ export class EndpointQueue {
   /** Records a dispatch: its deliveries are no longer claimed. */
   succeed(
     { attempts, unsent }: Unrecorded,
-    { concurrency, shared, failing }: Pick<Dispatched, 'concurrency' | 'shared' | 'failing'>,
+    {
+      concurrency,
+      shared,
+      failing,
+      ratePerSecond,
+    }: Pick<Dispatched, 'concurrency' | 'shared' | 'failing' | 'ratePerSecond'>,
   ): void {
+    this.#pace.ratePerSecond = ratePerSecond;
     this.failures = 0;
     this.alone = false;
     this.concurrency = concurrency;
@@ -243,7 +262,7 @@ export class EndpointQueue {
     const exchanges = Math.max(
       this.#sending.size,
       Math.min(1, kept),
-      this.#slots.exchangesMax(this.concurrency),
+      this.#slots.exchangesMax(Math.min(this.concurrency, this.#pace.exchangesMax(this.#exchangeMs))),
     );
     const ahead = this.#slots.aheadMax(this.#aheadOf(exchanges));
     return { exchanges, ahead, limit: Math.max(0, exchanges + ahead - kept) };
@@ -254,7 +273,8 @@ export class EndpointQueue {
    * exchange is slow, because they would be given back again.
    */
   #aheadOf(exchanges: number): number {
-    if (this.failing || this.#shared || this.#extended.size > 0) return 0;
+    const isShared = this.#shared && this.#pace.ratePerSecond === null;
+    if (this.failing || isShared || this.#extended.size > 0) return 0;
     const ofTime = exchanges * Math.min(AHEAD_MAX, AHEAD_MS / this.#exchangeMs);
     return Math.floor(Math.min(ofTime, AHEAD_BYTES / this.#bodyBytes));
   }

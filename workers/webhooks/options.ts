@@ -4,7 +4,9 @@ import type { KeyRing } from '../../shared/keyring/keyring.ts';
 import type { Logger } from '../../shared/logging.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import type { AllowRule } from '../../shared/webhooks/addresses.ts';
-import type { Resolve } from '../../shared/webhooks/resolve.ts';
+import { createAgent, type WebhookAgent } from '../../shared/webhooks/connect.ts';
+import { createResolve, type Resolve } from '../../shared/webhooks/resolve.ts';
+import type { DispatchContext } from './dispatch.ts';
 
 export interface DispatcherOptions {
   /**
@@ -54,6 +56,18 @@ export interface DispatcherOptions {
    * Milliseconds between two polls for due deliveries, in addition to notifications. Default 1000.
    */
   readonly pollMs?: number;
+}
+
+/** Returns the context of dispatches, with the defaults of the options. */
+export function contextOf(options: DispatcherOptions, clock: Clock): DispatchContext {
+  const { concurrency = 16, claimLeaseMs = 5000, leaseMs = 30_000, random = Math.random } = options;
+  const ownTokens = `${options.nextId()}-`;
+  return { ...options, clock, concurrency, claimLeaseMs, leaseMs, random, ownTokens };
+}
+
+/** Returns the agent that connects to receivers. */
+export function agentOf({ allow, resolve = createResolve(), ca }: DispatcherOptions): WebhookAgent {
+  return createAgent({ allow, resolve, ...(ca === undefined ? {} : { ca }) });
 }
 
 export interface Dispatcher {

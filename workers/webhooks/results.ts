@@ -5,7 +5,7 @@ import { attemptPartsOf } from '../../shared/webhooks/exchange.ts';
 import { insertWebhookEvents, type WebhookEvent } from '../sql/webhook-events.ts';
 import type { Attempt } from './attempt.ts';
 import { healthAfter } from './health.ts';
-import { nextAttemptAtMs } from './schedule.ts';
+import { attemptsMax, nextAttemptAtMs } from './schedule.ts';
 import {
   type EndpointHealth,
   findSubscribers,
@@ -82,7 +82,7 @@ async function finishRecording(
   const counted = attempts.filter(({ delivery }) => byId.has(delivery.messageId));
   if (counted.length === 0) return { health: endpoint.health, ended: new Set(), unparked: false };
   const ended = new Set(
-    counted.filter((attempt) => hasEnded(attempt)).map(({ delivery }) => delivery.messageId),
+    counted.filter((attempt) => hasEnded(endpoint, attempt)).map(({ delivery }) => delivery.messageId),
   );
   const keys = recorded.filter(({ parked, messageId }) => parked && ended.has(messageId));
   await unparkNext(client, endpoint, orderingKeys(keys));
@@ -106,17 +106,15 @@ function isOf(endpoint: LockedEndpoint, { tenantId, endpointId }: Recorded): boo
   return endpoint.endpointId === endpointId && endpoint.tenantId === tenantId;
 }
 
-function hasEnded({ delivery, outcome }: Attempt): boolean {
-  return (
-    outcome.kind === 'delivered' ||
-    outcome.gone ||
-    nextAttemptAtMs(delivery.attempt, 0, () => 0) === undefined
-  );
+function hasEnded({ retrySchedule }: LockedEndpoint, { delivery, outcome }: Attempt): boolean {
+  return outcome.kind === 'delivered' || outcome.gone || delivery.attempt >= attemptsMax(retrySchedule);
 }
 
 function resultOf(endpoint: LockedEndpoint, attempt: Attempt, random: () => number): DeliveryResult {
   const { delivery, outcome, startedAtMs, finishedAtMs } = attempt;
-  const dueAtMs = hasEnded(attempt) ? undefined : nextAttemptAtMs(delivery.attempt, finishedAtMs, random);
+  const dueAtMs = hasEnded(endpoint, attempt)
+    ? undefined
+    : nextAttemptAtMs(endpoint.retrySchedule, delivery.attempt, finishedAtMs, random);
   return {
     tenantId: endpoint.tenantId,
     endpointId: endpoint.endpointId,

@@ -1,13 +1,8 @@
 import type { Queryable } from '../pool.ts';
 import { isoTime } from '../times.ts';
+import { notifyDispatchers } from '../webhook-notifications.ts';
 import { AGAIN } from './delivery.ts';
 import type { StoredMessage } from './record-deliveries.ts';
-
-/**
- * Channel that notifies dispatchers of new deliveries. The payload names their endpoints as JSON pairs of
- * tenant and endpoint; an empty one names none.
- */
-export const DELIVERIES_CHANNEL = 'sluice_deliveries';
 
 /** Ended deliveries to queue again. */
 export interface Requeue {
@@ -55,11 +50,6 @@ export async function requeueDeliveries(db: Queryable, requeue: Requeue): Promis
       isoTime(nowMs),
     ],
   );
-  if (rowCount) await notifyDispatchers(db, tenantId, endpointId);
+  if (rowCount) await notifyDispatchers(db, { tenantId, endpointId });
   return rowCount ?? 0;
-}
-
-/** Notifies dispatchers, at the commit, that an endpoint has deliveries that are due. */
-export async function notifyDispatchers(db: Queryable, tenantId: string, endpointId: string): Promise<void> {
-  await db.query('select pg_notify($1, $2)', [DELIVERIES_CHANNEL, JSON.stringify([[tenantId, endpointId]])]);
 }

@@ -8,10 +8,13 @@ import {
   readRotationRequest,
   rotationSchema,
 } from '../../../shared/contracts/api-keys.ts';
-import type { JsonObject } from '../../../shared/contracts/json.ts';
+import { type JsonObject, RawJson } from '../../../shared/contracts/json.ts';
 import { EVERY_SCOPE, SCOPES } from '../../../shared/contracts/scopes.ts';
-import { endpointSchema, readEndpointRequest } from '../../../shared/contracts/webhook-endpoints.ts';
-import { WEBHOOK_TYPES } from '../../../shared/contracts/webhooks.ts';
+import {
+  endpointSchema,
+  RETRY_SCHEDULES,
+  readEndpointRequest,
+} from '../../../shared/contracts/webhook-endpoints.ts';
 import { agentSchema, readAgentItem } from '../../../shared/kinds/agent-metadata.ts';
 import {
   AUTOMATION_EVENT_TYPES,
@@ -227,7 +230,12 @@ export const BODIES: Readonly<Record<string, Body>> = {
   },
   'webhook endpoints': {
     schema: endpointSchema,
-    read: readEndpointRequest,
+    // The admin listener reads headers as values.
+    read: ({ headers, ...body }) =>
+      readEndpointRequest({
+        ...body,
+        headers: headers instanceof RawJson ? JSON.parse(headers.text) : headers,
+      }),
     valid: { url: 'https://example.org/' },
     required: isRequired('url'),
     members: {
@@ -239,8 +247,24 @@ export const BODIES: Readonly<Record<string, Body>> = {
       eventTypes: listOf(
         'automation.reply',
         1,
-        [[['automation.unknown'], `must be one of ${WEBHOOK_TYPES.join(', ')}`, '[0]']],
+        [[['automation.repli'], 'is not a known type: the nearest is automation.reply', '[0]']],
         'must have at least one entry; omit it for all types',
+      ),
+      description: string(['', 'x'.repeat(1024)], [longerThan(1024), ['a\u0007b', CONTROL]]),
+      headers: {
+        accepts: [{}, { Authorization: 'Bearer x' }],
+        refuses: [
+          [{ Host: 'x' }, 'is a header that Sluice sets itself', '.Host'],
+          [{ 'a b': 'x' }, "must have names of at most 64 letters, digits, '-' or '_'"],
+        ],
+        otherTypes: [1, 'x', [], true],
+        ofOtherType: 'must be an object',
+      },
+      ratePerSecond: integer(1, 1000),
+      retrySchedule: oneOf(RETRY_SCHEDULES),
+      secret: string(
+        [`whsec_${'a'.repeat(32)}`, `whsec_${Buffer.alloc(64, 1).toString('base64')}`],
+        [longerThan(128), [`whsec_${'a'.repeat(28)}`, 'must be whsec_ and the base64 of 24 to 64 bytes']],
       ),
     },
   },

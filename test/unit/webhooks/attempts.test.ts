@@ -1,27 +1,39 @@
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
+import type { RetrySchedule } from '../../../shared/contracts/webhook-endpoints.ts';
 import type { Outcome } from '../../../shared/webhooks/exchange.ts';
 import { pausedUntilMs } from '../../../shared/webhooks/retry-after.ts';
 import { formatWebhookSecret, newWebhookSecret } from '../../../shared/webhooks/secrets.ts';
 import { signatureHeaders } from '../../../shared/webhooks/sign.ts';
 import type { Attempt } from '../../../workers/webhooks/attempt.ts';
 import { concurrencyOf, FAILING_MAX_MS, healthAfter } from '../../../workers/webhooks/health.ts';
-import { ATTEMPTS_MAX, nextAttemptAtMs } from '../../../workers/webhooks/schedule.ts';
+import { attemptsMax, nextAttemptAtMs } from '../../../workers/webhooks/schedule.ts';
 import type { EndpointHealth } from '../../../workers/webhooks/sql/endpoints.ts';
 
 const HOUR_MS = 3_600_000;
 
 describe('schedule', () => {
   test('5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h, then never', () => {
-    const delays = Array.from({ length: ATTEMPTS_MAX }, (_, i) => nextAttemptAtMs(i + 1, 0, () => 0.5));
+    const delays = delaysOf('standard');
     const hours = [2, 5, 10, 14, 20, 24].map((count) => count * HOUR_MS);
     expect(delays).toEqual([5000, 300_000, 1_800_000, ...hours, undefined]);
   });
 
-  test('varies each delay by up to a tenth', () => {
-    expect(nextAttemptAtMs(1, 1000, () => 0)).toBe(1000 + 4500);
-    expect(nextAttemptAtMs(1, 1000, () => 1)).toBe(1000 + 5500);
+  test('short: 5 s, 30 s, 2 min, 10 min, 30 min, then never; none: never', () => {
+    expect(delaysOf('short')).toEqual([5000, 30_000, 120_000, 600_000, 1_800_000, undefined]);
+    expect(delaysOf('none')).toEqual([undefined]);
   });
+
+  test('varies each delay by up to a tenth', () => {
+    expect(nextAttemptAtMs('standard', 1, 1000, () => 0)).toBe(1000 + 4500);
+    expect(nextAttemptAtMs('standard', 1, 1000, () => 1)).toBe(1000 + 5500);
+  });
+
+  function delaysOf(schedule: RetrySchedule) {
+    return Array.from({ length: attemptsMax(schedule) }, (_, i) =>
+      nextAttemptAtMs(schedule, i + 1, 0, () => 0.5),
+    );
+  }
 });
 
 describe('signature', () => {

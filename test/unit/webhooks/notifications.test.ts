@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { endpointsOfPayload } from '../../../workers/sql/webhook-events.ts';
+import { endpointsOfPayload } from '../../../shared/postgres/webhook-notifications.ts';
 
 test('a notification names the endpoints of new deliveries', () => {
   expect(endpointsOfPayload('[["tenant","endpoint"],["ż","e"]]')).toEqual([

@@ -6,7 +6,7 @@ import { TaskQueue, workOf } from '../../../workers/webhooks/task-queue.ts';
 type Delivery = Parameters<EndpointQueue['add']>[0];
 
 const deliveryOf = (messageId: string, claimedAtMs = 0): Delivery =>
-  ({ messageId, claimedAtMs, body: Buffer.alloc(400) }) as unknown as Delivery;
+  ({ messageId, claimedAtMs, sendAtMs: claimedAtMs, body: Buffer.alloc(400) }) as unknown as Delivery;
 
 function endpointOf(tenantId: string, slots = new Slots(256)): EndpointQueue {
   return new EndpointQueue({ tenantId, endpointId: 'e' }, 16, new EndpointSlots(slots, tenantId));
@@ -56,7 +56,7 @@ test('a closing dispatcher takes only endpoints with results, and no slots', () 
 /** Sends and records what a dispatch claimed, each exchange in `tookMs`. */
 function deliverAll(endpoint: EndpointQueue, count: number, tookMs: number): void {
   const outcome = { kind: 'delivered', status: 200, answer: Buffer.alloc(0) } as const;
-  const result = { concurrency: 16, shared: false, failing: false };
+  const result = { concurrency: 16, shared: false, failing: false, ratePerSecond: null };
   endpoint.succeed(endpoint.takeUnrecorded(), result);
   for (let i = 0; i < count; i += 1) endpoint.add(deliveryOf(`m${i}`), 0);
   endpoint.releaseUnneeded();
@@ -119,4 +119,27 @@ test('a dispatch may claim again what it gives back', () => {
   endpoint.add(deliveryOf('kept'), 0);
   const { isClaimed } = workOf({ endpoint, unrecorded: endpoint.takeUnrecorded(), limit: 0, ahead: 0 });
   expect([isClaimed('given'), isClaimed('kept')]).toEqual([false, true]);
+});
+
+test('an endpoint with a rate sends each delivery at its time, and holds few slots while it waits', () => {
+  const endpoint = endpointOf('t');
+  const result = { concurrency: 16, shared: false, failing: false, ratePerSecond: 10 };
+  const outcome = { kind: 'delivered', status: 200, answer: Buffer.alloc(0) } as const;
+  for (let i = 0; i < 60; i += 1) {
+    const delivery = { ...deliveryOf(`m${i}`, 100 * i), sendAtMs: 100 * i };
+    endpoint.succeed(endpoint.takeUnrecorded(), result);
+    endpoint.add(delivery, 100 * i);
+    expect(endpoint.takeToSend(100 * i - 1)).toBeUndefined();
+    expect(endpoint.nextSendAtMs).toBe(100 * i);
+    expect(endpoint.takeToSend(100 * i)).toBe(delivery);
+    endpoint.finish({ delivery, startedAtMs: 0, finishedAtMs: 5, outcome });
+  }
+  endpoint.succeed(endpoint.takeUnrecorded(), result);
+  expect(endpoint.reserve({ mayClaim: true }).exchanges).toBeLessThanOrEqual(2);
+  endpoint.throttled = true;
+  expect([endpoint.claimable, endpoint.reserve({ mayClaim: true }).limit, endpoint.idle]).toEqual([
+    0,
+    0,
+    false,
+  ]);
 });

@@ -66,7 +66,8 @@ export async function findDueEndpoints(
   return rows.map(({ failing, holdExpired, ...id }) => ({ id, failing, holdExpired }));
 }
 
-const HOLD_EXPIRED = `exists (select 1 from webhook_queue d
+const HOLD_EXPIRED = `(e.resumed_at is null or e.resumed_at <= $2)
+          and exists (select 1 from webhook_queue d
                       where d.tenant_id = e.tenant_id and d.endpoint_id = e.endpoint_id
                         and d.holds and d.ordering_key is not null
                         and d.first_failed_at is not null and d.first_failed_at <= $2)`;

@@ -1,8 +1,16 @@
+import type { RetrySchedule } from '../../../shared/contracts/webhook-endpoints.ts';
 import type { WebhookType } from '../../../shared/contracts/webhooks.ts';
+import {
+  ENCRYPTED_COLUMNS,
+  type EncryptedEndpoint,
+  type EncryptedRow,
+  encryptedEndpoint,
+} from '../../../shared/postgres/encrypted-endpoint.ts';
 import { withoutAnswer } from '../../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../../shared/postgres/pool.ts';
 import { epochMs, toDate } from '../../../shared/postgres/times.ts';
 import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
+import type { EndpointRate } from '../rate.ts';
 
 export type EndpointState = 'enabled' | 'disabled' | 'deleted';
 
@@ -19,21 +27,28 @@ export interface EndpointHealth {
   readonly pausedUntilMs: number | null;
 }
 
-export interface LockedEndpoint extends EndpointId {
+export interface LockedEndpoint extends EncryptedEndpoint {
   readonly url: string;
-  /** The signing secret, encrypted with the key ring; null for a deleted endpoint. */
-  readonly secret: { readonly keyId: string; readonly ciphertext: Buffer } | null;
   readonly health: EndpointHealth;
+  readonly retrySchedule: RetrySchedule;
+  /** Null: no limit. */
+  readonly rate: EndpointRate | null;
+  /** The end of the last pause by its owner; null: there was none. */
+  readonly resumedAtMs: number | null;
 }
 
-interface EndpointRow extends EndpointHealth, EndpointId {
+interface EndpointRow extends EndpointHealth, EncryptedRow {
   readonly url: string;
-  readonly keyId: string | null;
-  readonly ciphertext: Buffer | null;
+  readonly retrySchedule: RetrySchedule;
+  readonly ratePerSecond: number | null;
+  readonly nextSendAtMs: number | null;
+  readonly resumedAtMs: number | null;
 }
 
-const LOCKED = `"tenantId", "endpointId", url, "keyId", ciphertext, state, "disabledReason", failures, "failingSinceMs",
-  "lastFailureAtMs", "lastSuccessAtMs", "pausedUntilMs"`;
+const LOCKED = `"tenantId", "endpointId", url, "keyId", ciphertext, "previousKeyId", "previousCiphertext",
+  "previousUntilMs", "headersKeyId", "headersCiphertext", state, "disabledReason", failures, "failingSinceMs",
+  "lastFailureAtMs", "lastSuccessAtMs", "pausedUntilMs", "retrySchedule", "ratePerSecond", "nextSendAtMs",
+  "resumedAtMs"`;
 
 /**
  * Reads endpoints and locks their rows until the transaction ends. Leaves out, without waiting,
@@ -47,10 +62,11 @@ export async function lockEndpoints(
   if (byTenant.size === 0) return [];
   const tenants = [...byTenant.keys()].map(
     (_, i) => `tenant${i} as (
-       select tenant_id as "tenantId", endpoint_id as "endpointId", url, secret_key_id as "keyId",
-              secret_ciphertext as ciphertext, state, disabled_reason as "disabledReason", failures,
+       select ${ENCRYPTED_COLUMNS}, url, state, disabled_reason as "disabledReason", failures,
               ${epochMs('failing_since')} as "failingSinceMs", ${epochMs('last_failure_at')} as "lastFailureAtMs",
-              ${epochMs('last_success_at')} as "lastSuccessAtMs", ${epochMs('paused_until')} as "pausedUntilMs"
+              ${epochMs('last_success_at')} as "lastSuccessAtMs", ${epochMs('paused_until')} as "pausedUntilMs",
+              retry_schedule as "retrySchedule", rate_per_second as "ratePerSecond",
+              ${epochMs('next_send_at')} as "nextSendAtMs", ${epochMs('resumed_at')} as "resumedAtMs"
          from webhook_endpoints
         where tenant_id = $${2 * i + 1} and endpoint_id = any($${2 * i + 2}::text[])
           for no key update skip locked
@@ -60,10 +76,27 @@ export async function lockEndpoints(
     `with ${tenants.join(', ')} ${tenants.map((_, i) => `select ${LOCKED} from tenant${i}`).join(' union all ')}`,
     [...byTenant].flat(),
   );
-  return rows.map(({ tenantId, endpointId, url, keyId, ciphertext, ...health }) => {
-    const secret = keyId !== null && ciphertext !== null ? { keyId, ciphertext } : null;
-    return { tenantId, endpointId, url, secret, health };
-  });
+  return rows.map(lockedOf);
+}
+
+function lockedOf(row: EndpointRow): LockedEndpoint {
+  const { url, retrySchedule, resumedAtMs, ratePerSecond, nextSendAtMs } = row;
+  return {
+    ...encryptedEndpoint(row),
+    url,
+    health: {
+      state: row.state,
+      disabledReason: row.disabledReason,
+      failures: row.failures,
+      failingSinceMs: row.failingSinceMs,
+      lastFailureAtMs: row.lastFailureAtMs,
+      lastSuccessAtMs: row.lastSuccessAtMs,
+      pausedUntilMs: row.pausedUntilMs,
+    },
+    retrySchedule,
+    rate: ratePerSecond === null ? null : { perSecond: ratePerSecond, nextSendAtMs },
+    resumedAtMs,
+  };
 }
 
 /**
@@ -105,6 +138,27 @@ export async function updateEndpointHealth(
   );
 }
 
+/** When the next attempt at an endpoint may begin at its rate. */
+export interface NextSend extends EndpointId {
+  readonly nextSendAtMs: number;
+}
+
+/** Stores when the next attempts may begin. Runs under the endpoints' locks. */
+export async function updateNextSends(client: Queryable, next: readonly NextSend[]): Promise<void> {
+  if (next.length === 0) return;
+  await withoutAnswer(client).query(
+    `update webhook_endpoints e
+        set next_send_at = given.next_send_at
+       from unnest($1::text[], $2::text[], $3::timestamptz[]) as given (tenant_id, endpoint_id, next_send_at)
+      where e.tenant_id = given.tenant_id and e.endpoint_id = given.endpoint_id`,
+    [
+      next.map(({ tenantId }) => tenantId),
+      next.map(({ endpointId }) => endpointId),
+      next.map(({ nextSendAtMs }) => new Date(nextSendAtMs)),
+    ],
+  );
+}
+
 /**
  * Returns up to `limit` enabled endpoints of a tenant that subscribe to a type. Healthy endpoints
  * come before failing ones, then endpoints that name the type before those with all types, then
@@ -120,7 +174,8 @@ export async function findSubscribers(
     `select endpoint_id as "endpointId"
        from webhook_endpoints
       where tenant_id = $1 and state = 'enabled' and state <> 'deleted'
-        and (event_types is null or $2::text = any(event_types))
+        and (event_types is null or $2::text = any(event_types)
+             or split_part($2::text, '.', 1) || '.*' = any(event_filters))
       order by failures > 0, event_types is null, created_at, endpoint_id
       limit $3`,
     [tenantId, type, limit],

@@ -1,7 +1,6 @@
 import { backoffMs, retryUntilSuccess, sleep } from '../../../shared/async.ts';
 import { AppError, errorCode, errorMessage } from '../../../shared/errors.ts';
 import type { Logger } from '../../../shared/logging.ts';
-import { DELIVERIES_CHANNEL } from '../../../shared/postgres/deliveries/requeue.ts';
 import {
   hearsNotifications,
   type ListeningConnection,
@@ -11,7 +10,7 @@ import {
 } from '../../../shared/postgres/notifications.ts';
 import { databaseTrouble } from '../../../shared/postgres/refusals.ts';
 import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
-import { endpointsOfPayload } from '../../sql/webhook-events.ts';
+import { DELIVERIES_CHANNEL, endpointsOfPayload } from '../../../shared/postgres/webhook-notifications.ts';
 
 const BACKOFF = { minMs: 100, maxMs: 10_000 };
 /** Milliseconds until a connection without notifications is tried again. */
