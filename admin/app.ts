@@ -53,6 +53,12 @@ import { listKeysOperation, showKeyOperation } from './operations/keys/list.ts';
 import { revokeKeyOperation } from './operations/keys/revoke.ts';
 import { rotateKeyOperation } from './operations/keys/rotate.ts';
 import { createTokenOperation } from './operations/tokens/create.ts';
+import {
+  changeWebhookOperation,
+  changeWebhookStateOperation,
+  ENDPOINT_STATE_CHANGES,
+  rotateWebhookOperation,
+} from './operations/webhooks/change.ts';
 import { type CreateWebhookDeps, createWebhookOperation } from './operations/webhooks/create.ts';
 import { deleteWebhookOperation } from './operations/webhooks/delete.ts';
 import { listWebhooksOperation, showWebhookOperation } from './operations/webhooks/list.ts';
@@ -138,10 +144,18 @@ function addWebhookRoutes(on: AddRoute, deps: AdminAppDeps, checks: Checks): voi
   const withoutQuery = [...allowed, refuseQuery];
   const create = guarded(after('webhooks:manage'), inSlot(createWebhookOperation(deps)));
   on('POST', path, guarded(allowed, inBody(create)));
-  on('GET', path, guarded(withoutQuery, inSlot(listWebhooksOperation(deps.pool))));
-  on('GET', `${path}/:endpointId`, guarded(withoutQuery, inSlot(showWebhookOperation(deps.pool))));
+  on('GET', path, guarded(withoutQuery, inSlot(listWebhooksOperation(deps))));
+  on('GET', `${path}/:endpointId`, guarded(withoutQuery, inSlot(showWebhookOperation(deps))));
   on('DELETE', `${path}/:endpointId`, guarded(allowed, inSlot(deleteWebhookOperation(deps))));
   on('GET', '/admin/v1/event-types', guarded(withoutQuery, listEventTypesOperation()));
+  const withBody = (handle: Handler) =>
+    guarded(allowed, inBody(guarded(after('webhooks:manage'), inSlot(handle))));
+  on('PATCH', `${path}/:endpointId`, withBody(changeWebhookOperation(deps)));
+  on('POST', `${path}/:endpointId/rotate`, withBody(rotateWebhookOperation(deps)));
+  for (const change of ENDPOINT_STATE_CHANGES) {
+    const handle = inSlot(changeWebhookStateOperation(deps, change));
+    on('POST', `${path}/:endpointId/${change}`, guarded(allowed, handle));
+  }
 }
 
 function addDeliveryRoutes(on: AddRoute, deps: AdminAppDeps, checks: Checks): void {

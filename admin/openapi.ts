@@ -21,7 +21,8 @@ import { EXPORT_OPERATIONS } from './operations/export/openapi.ts';
 import { KEY_OPERATIONS } from './operations/keys/openapi.ts';
 import { KEY_SCHEMAS } from './operations/keys/openapi-schemas.ts';
 import { TOKEN_OPERATIONS, TOKEN_SCHEMAS } from './operations/tokens/openapi.ts';
-import { WEBHOOK_OPERATIONS, WEBHOOK_SCHEMAS } from './operations/webhooks/openapi.ts';
+import { WEBHOOK_OPERATIONS } from './operations/webhooks/openapi.ts';
+import { WEBHOOK_SCHEMAS } from './operations/webhooks/openapi-schemas.ts';
 import { isPortalPath } from './tokens/portal-access.ts';
 
 /** The operations. Their examples can be sent in this order. */

@@ -26,7 +26,7 @@ export interface BaseApp {
   readonly app: Hono<HttpEnv>;
   /** Adds an operation. `onRefused` is called when a request was refused. */
   readonly on: (
-    method: 'GET' | 'POST' | 'DELETE' | 'OPTIONS',
+    method: 'GET' | 'POST' | 'PATCH' | 'DELETE' | 'OPTIONS',
     path: string,
     handle: Handler,
     onRefused?: OnRefused,

@@ -80,21 +80,21 @@ test('a webhook endpoint is created, shown without its secret, and deleted', asy
     endpointId: expect.stringMatching(/^[0-9A-HJKMNP-TV-Z]{26}$/),
     url,
     eventTypes: ['automation.reply'],
+    description: null,
+    headerNames: [],
+    ratePerSecond: null,
+    retrySchedule: 'standard',
+    state: 'enabled',
+    health: 'healthy',
+    previousSecretValidUntil: null,
+    createdBy: headers['service-api-id'],
     secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{43}=$/),
     createdAt: expect.stringMatching(/^\d{4}-.*Z$/),
   });
   const { secret, ...shown } = created.body;
   const path = `/admin/v1/webhooks/${shown.endpointId}`;
-  expect((await call('GET', path)).body).toEqual({
-    ...shown,
-    state: 'enabled',
-    createdBy: headers['service-api-id'],
-  });
-  expect((await call('GET', '/admin/v1/webhooks')).body.items).toContainEqual({
-    ...shown,
-    state: 'enabled',
-    createdBy: headers['service-api-id'],
-  });
+  expect((await call('GET', path)).body).toEqual(shown);
+  expect((await call('GET', '/admin/v1/webhooks')).body.items).toContainEqual(shown);
 
   const { rows } = await pool.query('select * from webhook_endpoints where endpoint_id = $1', [
     shown.endpointId,
@@ -154,6 +154,75 @@ test('a portal token manages the webhooks of its tenant until its key is revoked
   expect((await call('DELETE', ofKey, undefined, key)).status).toBe(204);
   expect(codeOf(await call('GET', '/admin/v1/webhooks', undefined, next.headers))).toEqual([401, '401-01']);
   for (const text of [token, next.token]) expect(lines.join('')).not.toContain(text);
+});
+
+test('a webhook endpoint is changed, paused, resumed, rotated and enabled by its tenant only', async () => {
+  const secret = `whsec_${Buffer.alloc(64, 9).toString('base64')}`;
+  const created = await call('POST', '/admin/v1/webhooks', {
+    url: 'http://127.0.0.1:9/',
+    eventTypes: ['automation.*'],
+    headers: { Authorization: 'Bearer planted-header' },
+    secret,
+  });
+  expect([created.status, created.body.secret]).toEqual([201, secret]);
+  const path = `/admin/v1/webhooks/${created.body.endpointId}`;
+  const changed = await call('PATCH', path, {
+    url: 'http://127.0.0.1:9/new',
+    description: 'CRM',
+    ratePerSecond: 20,
+    retrySchedule: 'none',
+  });
+  expect(changed).toMatchObject({
+    status: 200,
+    body: {
+      url: 'http://127.0.0.1:9/new',
+      eventTypes: ['automation.*'],
+      description: 'CRM',
+      headerNames: ['Authorization'],
+      ratePerSecond: 20,
+      retrySchedule: 'none',
+    },
+  });
+  expect((await call('PATCH', path, { headers: null })).body.headerNames).toEqual([]);
+  expect((await call('POST', `${path}/pause`)).body.health).toBe('paused');
+  expect((await call('POST', `${path}/resume`)).body.health).toBe('healthy');
+  const rotated = await call('POST', `${path}/rotate`, { overlapSeconds: 60 });
+  expect(rotated.body.secret).not.toBe(secret);
+  const { previousSecretValidUntil } = rotated.body;
+  expect((await call('GET', path)).body).toMatchObject({ previousSecretValidUntil });
+  expect(codeOf(await call('POST', `${path}/rotate`, {}))).toEqual([409, '409-01']);
+  expect((await call('POST', `${path}/rotate`, { overlapSeconds: 0 })).body).toMatchObject({
+    previousSecretValidUntil: null,
+  });
+  await pool.query(
+    "update webhook_endpoints set state = 'disabled', disabled_reason = 'failing' where endpoint_id = $1",
+    [created.body.endpointId],
+  );
+  expect((await call('GET', path)).body.health).toBe('disabled because it failed for 5 days');
+  expect((await call('POST', `${path}/enable`)).body).toMatchObject({ state: 'enabled', health: 'healthy' });
+  for (const planted of ['planted-header', secret, rotated.body.secret]) {
+    expect(lines.join('')).not.toContain(planted);
+  }
+
+  const calls = [
+    ['PATCH', path, { description: 'theirs' }],
+    ...['pause', 'resume', 'enable'].map((name) => ['POST', `${path}/${name}`, undefined] as const),
+    ['POST', `${path}/rotate`, {}],
+  ] as const;
+  for (const [method, url, body] of calls) {
+    expect(codeOf(await call(method, url, body, strangerHeaders))).toEqual([404, '404-01']);
+  }
+  for (const [body, at] of [
+    [{}, 'body'],
+    [{ url: 'http://10.0.0.1/' }, 'url'],
+    [{ headers: { 'webhook-id': 'x' } }, 'headers.webhook-id'],
+    [{ eventTypes: ['webhook.tset'] }, 'eventTypes[0]'],
+  ] as const) {
+    const refused = await call('PATCH', path, body);
+    expect([...codeOf(refused), refused.body.error.details[0].path]).toEqual([422, '422-01', at]);
+  }
+  expect((await call('DELETE', path)).status).toBe(204);
+  expect(codeOf(await call('PATCH', path, { description: 'x' }))).toEqual([404, '404-01']);
 });
 
 test('a tenant gets at most 20 webhook endpoints from concurrent requests', async () => {

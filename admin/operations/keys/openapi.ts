@@ -221,7 +221,7 @@ const REVOKE: OperationDescription = {
   description:
     'Permanent: the key is refused immediately on the admin listener, and on every gateway within 5 seconds. A key may revoke any key of its tenant, ' +
     "also one that can do more. Needs the newest secret of the caller's key. With `disable=created` the keys that it created, " +
-    'directly or indirectly, are revoked too, and the webhook endpoints that any of them created are disabled permanently.',
+    'directly or indirectly, are revoked too, and the webhook endpoints that any of them created are disabled until somebody enables them again.',
   parameters: [
     KEY_ID,
     {

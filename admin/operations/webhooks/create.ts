@@ -14,6 +14,7 @@ import {
   createWebhookEndpoint,
   ENDPOINTS_EXHAUSTED,
 } from '../../../shared/webhooks/create-endpoint.ts';
+import { endpointAnswer } from './answer.ts';
 
 export interface CreateWebhookDeps {
   readonly pool: Pool;
@@ -33,20 +34,20 @@ export function createWebhookOperation({ allow, ...deps }: CreateWebhookDeps) {
   return async (c: HttpContext): Promise<Response> => {
     const parsed = readEndpointRequest(c.var.body);
     if (!parsed.ok) return fail(c, '422-01', parsed.details);
-    const { url, eventTypes } = parsed.request;
-    const problem = urlProblem(url, allow);
+    const problem = urlProblem(parsed.request.url, allow);
     if (problem !== undefined) return fail(c, '422-01', [{ path: 'url', message: problem }]);
 
     const { tenantId, apiKeyId } = c.var.apiKey;
     const created = await withDatabase(c, () =>
-      createWebhookEndpoint(deps, { tenantId, url, eventTypes, createdBy: apiKeyId }).catch(refused),
+      createWebhookEndpoint(deps, { ...parsed.request, tenantId, createdBy: apiKeyId }).catch(refused),
     );
     if (created.refusal) return refuse(c, created.refusal);
     if (created.value instanceof AppError) {
       if (created.value.code === CREATOR_REVOKED) return fail(c, '401-01');
       return fail(c, '422-01', [{ path: 'body', message: tooMany(deps.endpointsMax) }]);
     }
-    return answerJson(c, created.value, 201);
+    const { secret, ...endpoint } = created.value;
+    return answerJson(c, { ...endpointAnswer(endpoint, deps.clock.nowMs()), secret }, 201);
   };
 }
 

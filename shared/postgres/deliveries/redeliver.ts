@@ -1,8 +1,9 @@
 import { inTransaction, type Pool, type Queryable } from '../pool.ts';
 import { isoTime } from '../times.ts';
+import { notifyDispatchers } from '../webhook-notifications.ts';
 import { type Delivery, type DeliveryKey, ENDED_STATES } from './delivery.ts';
 import { readDelivery } from './find-delivery.ts';
-import { notifyDispatchers, requeueDeliveries } from './requeue.ts';
+import { requeueDeliveries } from './requeue.ts';
 
 /** What became of the request to send a delivery again. */
 export type Redelivered =
@@ -62,5 +63,5 @@ async function makeDue(db: Queryable, tenantId: string, key: DeliveryKey, nowMs:
       where tenant_id = $1 and endpoint_id = $2 and message_id = $3 and lease_token is null and due_at > $4`,
     [tenantId, key.endpointId, key.messageId, isoTime(nowMs)],
   );
-  await notifyDispatchers(db, tenantId, key.endpointId);
+  await notifyDispatchers(db, { tenantId, endpointId: key.endpointId });
 }

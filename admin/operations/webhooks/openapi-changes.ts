@@ -1,0 +1,188 @@
+import { schemaRef } from '../../../shared/openapi/document.ts';
+import { EXAMPLE_ULID, exampleError } from '../../../shared/openapi/errors.ts';
+import type { OperationDescription, Operations } from '../../../shared/openapi/operation.ts';
+import { BODY_BYTES_MAX } from '../../limits/policies.ts';
+import {
+  COMMON,
+  ENDPOINT_PARAMETER,
+  OF_ONE_ENDPOINT,
+  parameters,
+  SHOWN_ENDPOINT,
+  unknown,
+} from './openapi-common.ts';
+
+const IN_A_SECOND = 'Takes effect within a second, except for webhooks in flight.';
+const MALFORMED = {
+  meaning:
+    'The body is not one JSON object in UTF-8 with `Content-Type: application/json`, or the path is malformed.',
+};
+const ENDPOINT = { 200: { description: 'The endpoint.', schema: schemaRef('Endpoint') } };
+
+const CHANGE: OperationDescription = {
+  ...COMMON,
+  operationId: 'change-webhook',
+  summary: 'Change a webhook endpoint',
+  description:
+    `Changes the members that the body has. ${IN_A_SECOND} \`headers\` replaces all custom headers. A new URL is a new ` +
+    'receiver: the failures of the earlier one are forgotten. Webhooks that wait go to the new URL.',
+  parameters: [ENDPOINT_PARAMETER],
+  body: { schema: schemaRef('EndpointChange'), bytesMax: BODY_BYTES_MAX },
+  answers: ENDPOINT,
+  refusals: ['422-01'],
+  ownErrors: { ...OF_ONE_ENDPOINT, '400-01': MALFORMED },
+  examples: {
+    change: {
+      summary: 'A group of types, custom headers and a rate',
+      parameters,
+      body: {
+        eventTypes: ['automation.*'],
+        description: 'CRM',
+        headers: { Authorization: 'Bearer a-token-of-the-receiver' },
+        ratePerSecond: 20,
+        retrySchedule: 'short',
+      },
+      status: 200,
+      answer: {
+        ...SHOWN_ENDPOINT,
+        eventTypes: ['automation.*'],
+        description: 'CRM',
+        headerNames: ['Authorization'],
+        ratePerSecond: 20,
+        retrySchedule: 'short',
+      },
+    },
+    clear: {
+      summary: 'Every setting but the URL as it was at first',
+      parameters,
+      body: { eventTypes: null, description: null, headers: null, ratePerSecond: null, retrySchedule: null },
+      status: 200,
+      answer: SHOWN_ENDPOINT,
+    },
+    nothing: {
+      summary: 'The body changes nothing',
+      parameters,
+      body: {},
+      status: 422,
+      answer: exampleError('422-01', {
+        path: 'body',
+        message:
+          'must have at least one of url, eventTypes, description, headers, ratePerSecond, retrySchedule',
+      }),
+    },
+  },
+};
+
+const PAUSE: OperationDescription = {
+  ...COMMON,
+  operationId: 'pause-webhook',
+  summary: 'Pause a webhook endpoint',
+  description: `Its webhooks wait until it is resumed. ${IN_A_SECOND} May be repeated. The body is ignored.`,
+  parameters: [ENDPOINT_PARAMETER],
+  answers: ENDPOINT,
+  ownErrors: OF_ONE_ENDPOINT,
+  examples: {
+    known: {
+      summary: 'An endpoint',
+      parameters,
+      status: 200,
+      answer: { ...SHOWN_ENDPOINT, health: 'paused' },
+    },
+    unknown,
+  },
+};
+
+const RESUME: OperationDescription = {
+  ...COMMON,
+  operationId: 'resume-webhook',
+  summary: 'Resume a paused webhook endpoint',
+  description:
+    'Webhooks that wait are sent, in the order of each conversation. Also ends a pause that the endpoint asked for with ' +
+    'Retry-After. May be repeated. The body is ignored.',
+  parameters: [ENDPOINT_PARAMETER],
+  answers: ENDPOINT,
+  ownErrors: OF_ONE_ENDPOINT,
+  examples: { known: { summary: 'An endpoint', parameters, status: 200, answer: SHOWN_ENDPOINT }, unknown },
+};
+
+const ENABLE: OperationDescription = {
+  ...COMMON,
+  operationId: 'enable-webhook',
+  summary: 'Enable a disabled webhook endpoint',
+  description:
+    'Enables an endpoint that answered 410, failed for 5 days, or whose creator was revoked. Its failures are forgotten. ' +
+    'Events that occurred while it was disabled are not sent. May be repeated. The body is ignored.',
+  parameters: [ENDPOINT_PARAMETER],
+  answers: ENDPOINT,
+  ownErrors: OF_ONE_ENDPOINT,
+  examples: { known: { summary: 'An endpoint', parameters, status: 200, answer: SHOWN_ENDPOINT }, unknown },
+};
+
+const ROTATE: OperationDescription = {
+  ...COMMON,
+  operationId: 'rotate-webhook',
+  summary: 'Rotate the secret of a webhook endpoint',
+  description:
+    'The new secret signs within a second. The previous one signs too for `overlapSeconds` (default 1 day; 0 ends it): the ' +
+    'header `webhook-signature` then has both signatures. While two secrets sign, only 0 rotates again, and ends both.',
+  parameters: [ENDPOINT_PARAMETER],
+  body: { schema: schemaRef('SecretRotation'), bytesMax: BODY_BYTES_MAX },
+  answers: {
+    200: {
+      description: 'The new secret, which no other answer shows.',
+      schema: schemaRef('RotatedSecret'),
+    },
+  },
+  refusals: ['409-01', '422-01'],
+  ownErrors: {
+    ...OF_ONE_ENDPOINT,
+    '400-01': MALFORMED,
+    '409-01': {
+      meaning: 'Two secrets sign already, and `overlapSeconds` is not 0.',
+      details: [
+        {
+          path: 'overlapSeconds',
+          message:
+            'the previous secret signs until 2026-01-03T03:04:05.678Z; 0 ends it and the current one immediately',
+        },
+      ],
+    },
+    '503-01': {
+      meaning:
+        'The database is unavailable. Retry after `Retry-After` seconds. If the retry is 409-01, the first request did create a ' +
+        'secret, and `overlapSeconds` 0 replaces it.',
+    },
+  },
+  examples: {
+    withoutOverlap: {
+      summary: 'The previous secret ends',
+      parameters,
+      body: { overlapSeconds: 0 },
+      status: 200,
+      answer: {
+        endpointId: EXAMPLE_ULID,
+        secret: 'whsec_aSecretThatIsShownOnceAndKeptEncryptedFor1t=',
+        previousSecretValidUntil: null,
+      },
+    },
+    refused: {
+      summary: 'The secret is too short',
+      parameters,
+      body: { secret: 'whsec_c2hvcnQ=' },
+      status: 422,
+      answer: exampleError('422-01', {
+        path: 'secret',
+        message: 'must be whsec_ and the base64 of 24 to 64 bytes',
+      }),
+    },
+    unknown: { ...unknown, body: { overlapSeconds: 0 } },
+  },
+};
+
+/** The operations that change an endpoint. */
+export const WEBHOOK_CHANGES: Operations = {
+  'PATCH /admin/v1/webhooks/:endpointId': CHANGE,
+  'POST /admin/v1/webhooks/:endpointId/pause': PAUSE,
+  'POST /admin/v1/webhooks/:endpointId/resume': RESUME,
+  'POST /admin/v1/webhooks/:endpointId/enable': ENABLE,
+  'POST /admin/v1/webhooks/:endpointId/rotate': ROTATE,
+};

@@ -1,0 +1,90 @@
+import { type JsonSchema, jsonSchemaOf } from '../../../shared/contracts/json-schema.ts';
+import {
+  endpointChangeSchema,
+  endpointSchema,
+  RETRY_SCHEDULES,
+  secretRotationSchema,
+} from '../../../shared/contracts/webhook-endpoints.ts';
+import { schemaRef } from '../../../shared/openapi/document.ts';
+
+export const ENDPOINT_ID: JsonSchema = { type: 'string', description: 'Id of the endpoint.' };
+const SECRET: JsonSchema = {
+  type: 'string',
+  pattern: '^whsec_',
+  description: 'Signs webhooks. Shown only in this answer.',
+};
+
+const SHOWN = {
+  endpointId: ENDPOINT_ID,
+  url: { type: 'string' },
+  eventTypes: {
+    type: ['array', 'null'],
+    items: { type: 'string' },
+    description:
+      'The types that the endpoint receives, or groups of types such as `automation.*`; null: all, including those of later releases.',
+  },
+  description: { type: ['string', 'null'] },
+  headerNames: {
+    type: 'array',
+    items: { type: 'string' },
+    description: 'The names of the custom headers. Their values are not shown.',
+  },
+  ratePerSecond: { type: ['integer', 'null'], description: 'Maximum attempts per second; null: no limit.' },
+  retrySchedule: { type: 'string', enum: RETRY_SCHEDULES },
+  state: { type: 'string', enum: ['enabled', 'disabled'] },
+  disabledReason: {
+    type: 'string',
+    description:
+      '`gone`: the endpoint answered 410. `failing`: it failed for 5 days. `revoked`: the key that created it was revoked.',
+  },
+  health: {
+    type: 'string',
+    description:
+      'For people: `healthy`, `failing since` a time, `paused until` a time (at its own request), `paused`, or `disabled because` of a reason.',
+  },
+  previousSecretValidUntil: {
+    type: ['string', 'null'],
+    format: 'date-time',
+    description: 'Until when the secret before the last rotation signs too; null: it does not.',
+  },
+  createdAt: { type: 'string', format: 'date-time' },
+  createdBy: {
+    type: ['string', 'null'],
+    description:
+      'The API key that created the endpoint; null: an operator created it, or the endpoint is older than this member.',
+  },
+} satisfies Readonly<Record<string, JsonSchema>>;
+
+const REQUIRED = Object.keys(SHOWN).filter((name) => name !== 'disabledReason');
+
+export const WEBHOOK_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
+  NewEndpoint: withUrlFormat(jsonSchemaOf(endpointSchema)),
+  EndpointChange: withUrlFormat(jsonSchemaOf(endpointChangeSchema)),
+  SecretRotation: jsonSchemaOf(secretRotationSchema),
+  CreatedEndpoint: {
+    type: 'object',
+    required: [...REQUIRED, 'secret'],
+    properties: { ...SHOWN, secret: SECRET },
+  },
+  Endpoint: { type: 'object', required: REQUIRED, properties: SHOWN },
+  Endpoints: {
+    type: 'object',
+    required: ['items'],
+    properties: { items: { type: 'array', items: schemaRef('Endpoint') } },
+  },
+  RotatedSecret: {
+    type: 'object',
+    required: ['endpointId', 'secret', 'previousSecretValidUntil'],
+    properties: {
+      endpointId: ENDPOINT_ID,
+      secret: SECRET,
+      previousSecretValidUntil: SHOWN.previousSecretValidUntil,
+    },
+  },
+};
+
+/** Returns a schema with the format of its URL, which the operation checks later. */
+function withUrlFormat(schema: JsonSchema): JsonSchema {
+  const { url, ...others } = schema.properties as Record<'url', JsonSchema>;
+  return { ...schema, properties: { url: { ...url, format: 'uri' }, ...others } };
+}
