@@ -110,6 +110,14 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   'webhooks list': { args: () => '--tenant acme', needs: database },
   'webhooks show': { args: ({ endpointId }) => endpointId, needs: database },
   'webhooks test': { args: ({ endpointId }) => endpointId, needs: database },
+  'webhooks update': {
+    args: ({ endpointId }) => `${endpointId} --description CRM --rate 500`,
+    needs: database,
+  },
+  'webhooks pause': { args: ({ endpointId }) => endpointId, needs: database },
+  'webhooks resume': { args: ({ endpointId }) => endpointId, needs: database },
+  'webhooks enable': { args: ({ endpointId }) => endpointId, needs: database },
+  'webhooks rotate': { args: ({ endpointId }) => `${endpointId} --overlap 0`, needs: database },
   'webhooks delete': { args: ({ spareEndpointIds }, n) => spareEndpointIds[n]!, needs: database },
   'webhooks deliveries': {
     args: ({ endpointId }) => `${endpointId} --state delivered failed`,

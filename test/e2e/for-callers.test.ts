@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ERRORS } from '../../shared/contracts/errors.ts';
+import { parseWebhookSecret } from '../../shared/contracts/webhook-secrets.ts';
 import { WEBHOOK_TYPES } from '../../shared/contracts/webhooks.ts';
-import { parseWebhookSecret } from '../../shared/webhooks/secrets.ts';
 import { signatureHeaders } from '../../shared/webhooks/sign.ts';
 import { type Caller, createCaller } from '../support/caller.ts';
 import {

@@ -8,6 +8,7 @@ import { webhookProblem } from '../../cli/webhooks/receiver.ts';
 import { writeTenantUsage } from '../../gateway/sql/tenant-usage.ts';
 import { startGateway } from '../../gateway/start.ts';
 import { describeEventTypes } from '../../shared/contracts/event-types.ts';
+import { parseWebhookSecret } from '../../shared/contracts/webhook-secrets.ts';
 import { QualityCounts } from '../../shared/data-quality/counts.ts';
 import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts';
 import { webhookSecretAad } from '../../shared/keyring/webhook-secret-aad.ts';
@@ -18,7 +19,6 @@ import { insertCredentialRead } from '../../shared/postgres/credential-reads.ts'
 import { deltaColumns } from '../../shared/postgres/data-quality-deltas.ts';
 import { registerTopics, topicSpecs } from '../../shared/postgres/log-topics.ts';
 import { dayOf } from '../../shared/postgres/times.ts';
-import { parseWebhookSecret } from '../../shared/webhooks/secrets.ts';
 import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
 import { messageSent } from '../../workers/kinds/message-sent.ts';
 import { insertCredentials } from '../../workers/sql/credentials.ts';
@@ -324,16 +324,102 @@ describe('webhooks', () => {
     return () => receiver.close();
   });
 
+  it('are changed, paused, resumed, rotated and enabled', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-endpoint-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const file = async (name: string, content: string) => {
+      await writeFile(join(folder, name), content);
+      return join(folder, name);
+    };
+    const own = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;
+    const headers = await file('headers', 'Authorization: Bearer planted\nX-Trace: on\n');
+    const created = await json(
+      `webhooks create --tenant acme --url ${receiver.url} --type automation.* --rate 20 --retry-schedule short ` +
+        `--description CRM --headers-file ${headers} --secret-file ${await file('secret', own)}`,
+    );
+    const { endpointId } = created;
+    const settings = {
+      endpointId,
+      eventTypes: ['automation.*'],
+      description: 'CRM',
+      headerNames: ['Authorization', 'X-Trace'],
+      ratePerSecond: 20,
+      retrySchedule: 'short',
+    };
+    expect(created).toMatchObject({ ...settings, secret: own });
+    const sent = receiver.requests.length;
+    await json(`webhooks test ${endpointId}`);
+    expect(receiver.requests[sent]!.headers).toMatchObject({ authorization: 'Bearer planted' });
+
+    const empty = await file('empty', '');
+    expect(
+      await json(
+        `webhooks update ${endpointId} --url ${receiver.url}/new --rate none --headers-file ${empty}`,
+      ),
+    ).toMatchObject({ ...settings, url: `${receiver.url}/new`, ratePerSecond: null, headerNames: [] });
+    expect((await sluice(`webhooks update ${endpointId} --type *`)).stdout).toMatch(/types +│ all /);
+    for (const [args, problem] of [
+      [`${endpointId}`, /nothing to change: give --url/],
+      [
+        `${endpointId} --url http://10.0.0.1/`,
+        /the URL has an address that is not public; set SLUICE_WEBHOOK_ALLOW/,
+      ],
+      [
+        `${endpointId} --headers-file ${await file('own', 'Host: x')}`,
+        /headers\.Host is a header that Sluice sets itself/,
+      ],
+    ] as const) {
+      const refused = await sluice(`webhooks update ${args}`);
+      expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(problem)]);
+    }
+
+    expect(await json(`webhooks pause ${endpointId}`)).toMatchObject({ health: 'paused', paused: true });
+    expect((await sluice('webhooks list --tenant acme')).stdout).toContain('paused');
+    expect(await json(`webhooks show ${endpointId}`)).toMatchObject({
+      health: 'paused',
+      nextAttemptAt: null,
+    });
+    const resumed = await sluice(`webhooks resume ${endpointId}`);
+    expect(resumed.stdout).toContain(`${endpointId} is healthy.`);
+
+    const rotated = await json(`webhooks rotate ${endpointId}`);
+    expect(rotated.secret).not.toBe(own);
+    await json(`webhooks test ${endpointId}`);
+    const { headers: signed, body } = receiver.requests.at(-1)!;
+    for (const secret of [own, rotated.secret]) {
+      expect(webhookProblem(signed, body, [parseWebhookSecret(secret)!], Date.now())).toBeUndefined();
+    }
+    const again = await sluice(`webhooks rotate ${endpointId}`);
+    expect([again.code, again.stderr]).toEqual([1, expect.stringMatching(/two secrets .*--overlap 0/)]);
+    expect((await sluice(`webhooks rotate ${endpointId} --overlap 0`)).stdout).toContain(
+      'ends within a second',
+    );
+
+    await database.pool.query(
+      "update webhook_endpoints set state = 'disabled', disabled_reason = 'gone' where endpoint_id = $1",
+      [endpointId],
+    );
+    expect((await sluice(`webhooks show ${endpointId}`)).stdout).toContain(
+      'disabled because it answered 410',
+    );
+    expect(await json(`webhooks enable ${endpointId}`)).toMatchObject({
+      state: 'enabled',
+      health: 'healthy',
+    });
+    await json(`webhooks delete ${endpointId}`);
+  });
+
   it('are created, listed, tested, shown and deleted', async () => {
     const created = await json(
       `webhooks create --tenant acme --url ${receiver.url} --type automation.reply conversation.credentials_stored`,
     );
     const { endpointId, secret } = created;
-    expect(created).toEqual({
+    expect(created).toMatchObject({
       tenant: 'acme',
       endpointId: expect.any(String),
       url: receiver.url,
       eventTypes: ['automation.reply', 'conversation.credentials_stored'],
+      health: 'healthy',
       secret: expect.stringMatching(/^whsec_/),
       createdAt: expect.any(String),
     });
@@ -420,10 +506,16 @@ describe('webhooks', () => {
 
   it('are refused for an address that workers do not dial, and without a key ring', async () => {
     const create = 'webhooks create --tenant acme --url';
-    for (const url of ['http://10.0.0.1/', 'nonsense', `https://example.com/${'x'.repeat(2048)}`]) {
+    const setting = 'SLUICE_WEBHOOK_ALLOW';
+    const long = `https://example.com/${'x'.repeat(2048)}`;
+    for (const [url, words] of [
+      ['http://10.0.0.1/', setting],
+      ['nonsense', setting],
+      [long, 'at most 2048 characters'],
+    ]) {
       const { code, stderr } = await sluice(`${create} ${url}`);
       expect([url, code]).toEqual([url, 1]);
-      expect(stderr).toMatch(/^sluice: the URL .*SLUICE_WEBHOOK_ALLOW.*\n$/);
+      expect(stderr).toMatch(new RegExp(`^sluice: the URL .*${words}.*\n$`));
     }
     expect(await sluice(`${create} https://example.com/`, { DATABASE_URL: database.url })).toMatchObject({
       code: 1,
@@ -825,7 +917,13 @@ it.each([
   ['credentials erase --tenant acme', "required option '--conversation <id>' not specified"],
   ['credentials erase --tenant acme --conversation c1', 'upper-case letters and digits'],
   ['webhooks create --tenant acme', "required option '--url <url>' not specified"],
-  ['webhooks create --tenant acme --url https://x.io --type x', 'automation.reply'],
+  ['webhooks create --tenant acme --url https://x.io --type x', 'is not a known type: the nearest is'],
+  [
+    'webhooks create --tenant acme --url https://x.io --type automation.repli',
+    'the nearest is automation.reply',
+  ],
+  ['webhooks update x --rate 1001', 'whole number from 1 to 1000'],
+  ['webhooks rotate x --secret-file package.json', 'whsec_ and 24 to 64 bytes'],
   ['webhooks listen', 'give either --tenant or --secret-file'],
   ['webhooks listen --secret-file package.json', 'whsec_ and 24 to 64 bytes'],
   ['webhooks listen --secret-file nowhere', 'cannot be read (ENOENT'],
