@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { readEndpointChange } from '../../shared/contracts/webhook-endpoints.ts';
+import { type EndpointChange, readEndpointChange } from '../../shared/contracts/webhook-endpoints.ts';
 import { AppError } from '../../shared/errors.ts';
 import { updateEndpoint } from '../../shared/postgres/change-webhook-endpoint.ts';
 import { encryptHeaders } from '../../shared/webhooks/endpoint-headers.ts';
@@ -49,18 +49,9 @@ async function update(
   endpointId: string,
   options: UpdateOptions,
 ): Promise<NamedEndpoint> {
-  const body = endpointBody(options);
-  const parsed = readEndpointChange(body);
-  if (Object.keys(body).length === 0) {
-    throw new AppError(
-      'NOTHING_TO_CHANGE',
-      'nothing to change: give --url, --type, --description, --headers-file, --rate or --retry-schedule',
-    );
-  }
-  if (!parsed.ok) throw refusedOptions(parsed.details);
   return await context.withDatabase(async (database) => {
     const found = await requireEndpoint(database, options.tenant, endpointId);
-    const { headers, ...change } = parsed.request;
+    const { headers, ...change } = changeOf(options);
     if (change.url !== undefined) requireUrl(change.url, allowRulesOf(context, database));
     const keyRing = headers ? await keyRingOf(context, database) : undefined;
     const encrypted = headers && keyRing ? encryptHeaders(keyRing, found, headers) : null;
@@ -72,4 +63,17 @@ async function update(
     );
     return { ...found, ...updated };
   });
+}
+
+function changeOf(options: UpdateOptions): EndpointChange {
+  const body = endpointBody(options);
+  if (Object.keys(body).length === 0) {
+    throw new AppError(
+      'NOTHING_TO_CHANGE',
+      'nothing to change: give --url, --type, --description, --headers-file, --rate or --retry-schedule',
+    );
+  }
+  const parsed = readEndpointChange(body);
+  if (!parsed.ok) throw refusedOptions(parsed.details);
+  return parsed.request;
 }
