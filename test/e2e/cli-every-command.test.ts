@@ -5,6 +5,7 @@ import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { buildProgram } from '../../cli/program.ts';
 import { webhookBody } from '../../shared/contracts/webhooks.ts';
+import { ensureTimePartitions } from '../../shared/postgres/time-partitions.ts';
 import { dayOf } from '../../shared/postgres/times.ts';
 import { formatWebhookSecret } from '../../shared/webhooks/secrets.ts';
 import { signatureHeaders } from '../../shared/webhooks/sign.ts';
@@ -290,6 +291,10 @@ describe.skipIf(brokers === '')('sluice commands on Kafka and Postgres', () => {
 
   /** Adds two deliveries that ended without a success. */
   async function addFailedDeliveries(endpointId: string): Promise<void> {
+    // The dispatcher makes them, but has none to send yet.
+    for (const table of ['webhook_messages', 'webhook_deliveries'] as const) {
+      await ensureTimePartitions(product.pool, table, Date.now(), Date.now());
+    }
     await product.pool.query(
       `with message as (
          insert into webhook_messages (tenant_id, message_id, created_at, type, body)

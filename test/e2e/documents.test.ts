@@ -6,8 +6,11 @@ import { EVENT_HEADERS, encodeEvent } from '../../shared/contracts/event.ts';
 import { topicOf } from '../../shared/contracts/kinds.ts';
 import { WEBHOOK_TYPES } from '../../shared/contracts/webhooks.ts';
 import { AUTOMATION_EVENT_TYPES } from '../../shared/kinds/automation-events.ts';
+import { EXAMPLE_ULID } from '../../shared/openapi/errors.ts';
 import type { OperationExample } from '../../shared/openapi/operation.ts';
+import type { DeadLetter } from '../../shared/postgres/dead-letters.ts';
 import { createCaller } from '../support/caller.ts';
+import { addDeadLetter } from '../support/dead-letters.ts';
 import { compileSchema, schemaErrors } from '../support/json-schema.ts';
 import { type Product, startEmbeddedProduct } from '../support/product.ts';
 import { runProgram } from '../support/program.ts';
@@ -32,6 +35,7 @@ describe('the examples of the OpenAPI documents', () => {
   // Sent in order, because later examples use ids that earlier ones created.
   beforeAll(async () => {
     for (const [listener, route, name, example] of EXAMPLES) {
+      if (route.includes('/dead-letters')) await replaceDeadLetters(name);
       const answer = await sendUntilStored(listener, route, name, example);
       answers.set(example, answer);
       if (answer.status === 201) Object.assign(made, answer.body);
@@ -150,6 +154,27 @@ describe('webhooks and dead letters', () => {
   }
 });
 
+/** Stores the dead letters that an example is about: three conflicts, or one refused record. */
+async function replaceDeadLetters(example: string): Promise<void> {
+  const { pool, tenantId, topicPrefix } = product;
+  await pool.query('delete from dead_letters where tenant_id = $1', [tenantId]);
+  const value = {
+    specversion: '1.0',
+    id: EXAMPLE_ULID,
+    type: 'sluice.agent-metadata.v1',
+    data: { externalAgentId: 'agent-1' },
+  };
+  const letter = { tenantId, recordId: EXAMPLE_ULID, value: Buffer.from(JSON.stringify(value)) };
+  const add = (offset: number, more: Partial<DeadLetter>) =>
+    addDeadLetter(pool, `1/${topicPrefix}agent-metadata/3/${offset}`, { ...letter, ...more });
+  if (example !== 'conflicts') {
+    const error = 'the database refused the record (23514)';
+    return await add(1207, { reason: 'refused', stage: 'store', error });
+  }
+  const failedAtMs = Date.parse('2026-01-01T12:00:00Z');
+  for (const offset of [1, 2, 3]) await add(offset, { reason: 'conflict', stage: 'store', failedAtMs });
+}
+
 interface Schemas {
   readonly schemas: Readonly<
     Record<string, { readonly properties: Readonly<Record<string, { readonly properties: object }>> }>
@@ -239,6 +264,7 @@ function withoutWhatVaries(value: unknown): unknown {
   const text = JSON.stringify(value)
     ?.replace(/"(?!01KE1B3Q0D0000)[0-9A-HJKMNP-TV-Z]{26}"/g, '"<id>"')
     .replace(/"whsec_[^"]{40,}"/g, '"<secret>"')
+    .replace(/"token":"[^"]{40,}"/g, '"token":"<token>"')
     .replace(/"apiKeySecret":"[^"]{40,}"/g, '"apiKeySecret":"<secret>"')
     .replace(/"lastUsedAt":("[^"]+"|null)/g, '"lastUsedAt":"<null or time>"')
     .replace(/"position":\{[^}]*\}/g, '"position":"<position>"')

@@ -104,6 +104,7 @@ describe('the sluice command', () => {
       storedAt: '2026-01-01T00:00:00.000Z',
       conflicts: 2,
       error: null,
+      deliveries: [],
     };
     expect(JSON.parse((await sluice('events show m-1 --json')).stdout)).toEqual([shown]);
     expect(
