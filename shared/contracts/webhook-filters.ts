@@ -6,8 +6,8 @@ import { WEBHOOK_TYPES } from './webhooks.ts';
 const GROUPS = [...new Set(WEBHOOK_TYPES.map(groupOf))];
 /** The filters that select several types: `automation.*` selects all types of the group. */
 export const GROUP_FILTERS: readonly string[] = GROUPS.map((group) => `${group}.*`);
-const KNOWN: ReadonlySet<unknown> = new Set(['*', ...WEBHOOK_TYPES, ...GROUP_FILTERS]);
-const FILTER_PATTERN = '^(\\*|[a-z_]+\\.(\\*|[a-z_]+))$';
+const FILTERS: readonly string[] = ['*', ...WEBHOOK_TYPES, ...GROUP_FILTERS];
+const KNOWN: ReadonlySet<unknown> = new Set(FILTERS);
 
 /** The schema of a filter by type: a type, a group of types such as `automation.*`, or `*` for all types. */
 export const filterField = readBy(
@@ -17,7 +17,7 @@ export const filterField = readBy(
       const message = filterProblem(ctx.value);
       if (message !== undefined) ctx.issues.push({ code: 'custom', message, input: ctx.value });
     })
-    .meta({ pattern: FILTER_PATTERN, maxLength: 100 }),
+    .meta({ enum: [...FILTERS] }),
   (value) => (KNOWN.has(value) ? value : INVALID),
 );
 
