@@ -23,9 +23,11 @@ const urlField = stringField({
 }).describe(
   'Destination of the webhooks: https to a public address on port 443 or 8443, unless the settings permit more.',
 );
+/** 24 bytes have 32 characters in base64, and 64 bytes have 86, without the padding. */
+const SECRET_PATTERN = '^whsec_[A-Za-z0-9+/]{32,86}={0,2}$';
 const secretField = stringField({ lengthMax: SECRET_LENGTH_MAX })
   .refine((text) => parseWebhookSecret(text) !== undefined, { error: `must be ${SECRET_TEXT}` })
-  .meta({ maxLength: SECRET_LENGTH_MAX, pattern: '^whsec_[A-Za-z0-9+/]+={0,2}$' })
+  .meta({ maxLength: SECRET_LENGTH_MAX, pattern: SECRET_PATTERN })
   .nullish()
   .describe(`Your own signing secret: ${SECRET_TEXT}. Omitted: Sluice generates one.`);
 
