@@ -51,9 +51,7 @@ export interface Schema {
 const INT32_MAX = 2 ** 31 - 1;
 /** Descriptions of string patterns. Each pattern needs one: readers should not decode regular expressions. */
 const PATTERNS: Readonly<Record<string, string>> = {
-  '^(\\*|[a-z_]+\\.(\\*|[a-z_]+))$':
-    'a [type](webhooks.md#event-types), a group such as `automation.*`, or `*`',
-  '^whsec_[A-Za-z0-9+/]+={0,2}$': '`whsec_` and base64',
+  '^whsec_[A-Za-z0-9+/]{32,86}={0,2}$': '`whsec_` and base64',
   '^[^\\u0000-\\u001f\\u007f-\\u009f]*$': 'no control characters',
   '^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\ufeff\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$':
     'not blank, no control characters',
