@@ -66,7 +66,7 @@ export function* decodeConversations(bytes: Buffer): Generator<ConversationSums,
 }
 
 /** Conversations that are added or encoded between two pauses. */
-const CONVERSATIONS_PER_PAUSE = 64;
+export const CONVERSATIONS_PER_PAUSE = 64;
 
 /** Encodes conversations, pausing in between. */
 export function* encodeConversations(

@@ -1,6 +1,6 @@
 import { QUARTER_HOUR_MINUTES } from '../message-sent/blocks.ts';
 import { COUNT_COLUMNS, COUNT_NAMES } from '../message-sent/counts.ts';
-import { decodeConversations } from '../message-sent/delta.ts';
+import { CONVERSATIONS_PER_PAUSE, decodeConversations } from '../message-sent/delta.ts';
 import { DeltaReader } from '../message-sent/delta-bytes.ts';
 import { type CountRange, intervalIndexOf } from './message-sent-counts.ts';
 import type { Queryable } from './pool.ts';
@@ -95,9 +95,6 @@ export function* pairsIn(deltas: readonly ConversationsAt[]): Generator<undefine
   }
   return [...pairs.values()];
 }
-
-/** Conversations that are added between two pauses. */
-const CONVERSATIONS_PER_PAUSE = 64;
 
 /** Adds up the conversations of quarter-hours that are in an interval. */
 export function* sumConversations(

@@ -1,5 +1,6 @@
 import { runInSlices } from '../map-in-slices.ts';
 import { addCounts, type Counts } from '../message-sent/counts.ts';
+import { CONVERSATIONS_PER_PAUSE } from '../message-sent/delta.ts';
 import { arrayParameter } from './array-parameter.ts';
 import { type Column, unnestInSlices } from './bulk-rows.ts';
 import {
@@ -109,9 +110,6 @@ interface FoundGroup {
   readonly group: string | null;
   readonly numbers: string;
 }
-
-/** Conversations that are added between two pauses. */
-const CONVERSATIONS_PER_PAUSE = 64;
 
 function* addToGroups(
   groups: Groups,
