@@ -1,5 +1,9 @@
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { pino } from 'pino';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { packageRoot } from '../../shared/package-root.ts';
 import { openClient } from '../../shared/postgres/client.ts';
 import { migrate } from '../../shared/postgres/migrate.ts';
 import { createPool, type Pool } from '../../shared/postgres/pool.ts';
@@ -112,12 +116,18 @@ it('migrate accepts a database with any defaults', async () => {
     standard_conforming_strings: 'off',
     array_nulls: 'off',
     lock_timeout: '1ms',
-    statement_timeout: '1ms',
+    statement_timeout: '250ms',
   };
   for (const [setting, value] of Object.entries(defaults)) {
     await admin(`alter database ${name} set ${setting} = '${value}'`);
   }
   const connectionString = new URL(url);
   connectionString.pathname = `/${name}`;
-  expect((await migrate({ connectionString: connectionString.href, logger })).length).toBeGreaterThan(0);
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-test-'));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  await cp(join(packageRoot(), 'shared/postgres/migrations'), directory, { recursive: true });
+  await writeFile(join(directory, '9999_slow.sql'), 'select pg_sleep(0.4);');
+  expect(await migrate({ connectionString: connectionString.href, logger, directory })).toContain(
+    '9999_slow',
+  );
 });

@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { migrate } from '../../shared/postgres/migrate.ts';
 import { ensureTimePartitions } from '../../shared/postgres/time-partitions.ts';
 import { migrateUntil } from '../support/migrations.ts';
@@ -85,10 +85,19 @@ test('an index that an interrupted run left invalid is built again, and so is wh
       `update pg_index set indisvalid = false where indexrelid = '${index}'::regclass`,
     );
   }
-  // Ends the statements that run outside of the migration.
-  const hurried = new URL(database.url);
-  hurried.searchParams.set('options', '-c statement_timeout=1');
-  expect(await migrate({ connectionString: hurried.href, logger })).toContain('0015_keys_by_time');
+  // Statements outside of the migration wait for this writer, and a time limit ends them.
+  const writer = await database.pool.connect();
+  await writer.query('begin; lock table event_keys_00 in row exclusive mode');
+  const limited = new URL(database.url);
+  limited.searchParams.set('options', '-c statement_timeout=250');
+  const warned = vi.fn(() => writer.query('commit').then(() => writer.release()));
+  expect(
+    await migrate({
+      connectionString: limited.href,
+      logger: pino({ level: 'warn' }, { write: () => void (warned.mock.calls.length === 0 && warned()) }),
+    }),
+  ).toContain('0015_keys_by_time');
+  expect(warned).toHaveBeenCalledOnce();
   expect(await invalidIndexes()).toEqual([]);
   await store(1, ROWS + 1);
   const { rows } = await database.pool.query('select count(*)::int as stored from message_sent');
