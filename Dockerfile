@@ -33,7 +33,7 @@ COPY examples/webhook-receiver.mjs examples/
 COPY --from=build /app/dist dist
 # A numeric user, so that orchestrators can verify that it is not root. Root owns the files, so the process cannot change them.
 USER 1000:1000
-EXPOSE 8080 8081 8082
+EXPOSE 8080 8081 8082 9464
 # The exec form, so that the process receives SIGTERM directly, without npm or a shell.
 CMD ["node", "dist/gateway/main.js"]
 HEALTHCHECK --interval=5s --timeout=3s --start-period=30s --retries=3 CMD ["node", "containers/ready.mjs", "8080"]

@@ -9,6 +9,7 @@ import type { Handler, HttpEnv } from '../shared/http/env.ts';
 import { type Health, healthRoutes } from '../shared/http/health.ts';
 import { createBodyMemory } from '../shared/http/json-body/body-memory.ts';
 import { jsonBody } from '../shared/http/json-body/read-body.ts';
+import { metricsRoute } from '../shared/http/metrics-route.ts';
 import { createBuckets } from '../shared/http/rates/buckets.ts';
 import type { RatePolicy } from '../shared/http/rates/policy.ts';
 import { referenceRoutes } from '../shared/http/reference.ts';
@@ -113,6 +114,7 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
     ...deps,
     publicRoutes: [
       ...healthRoutes(deps.health),
+      metricsRoute(),
       ...referenceRoutes('Sluice admin', { '/openapi.json': adminDocument }),
     ],
     setHeaders: createOriginHeaders(origins),

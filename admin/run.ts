@@ -1,9 +1,12 @@
 import { systemClock } from '../shared/clock.ts';
+import { reportCertificates } from '../shared/config/certificate-metrics.ts';
 import { environment, loadConfig } from '../shared/config/config.ts';
 import { createUlidGenerator } from '../shared/ids.ts';
 import { createKeyRing } from '../shared/keyring/keyring.ts';
 import { createLogger } from '../shared/logging.ts';
+import { startDefaultMetrics } from '../shared/metrics/default-metrics.ts';
 import { createPool } from '../shared/postgres/pool.ts';
+import { reportPool } from '../shared/postgres/pool-metrics.ts';
 import { requireSchema } from '../shared/postgres/require-schema.ts';
 import { cannotStart, runMain } from '../shared/process/main.ts';
 import { openOutput } from '../shared/process/output.ts';
@@ -26,6 +29,9 @@ async function main(): Promise<void> {
     logger,
   });
   await requireSchema({ pool, logger, keyRing, onUnfit: (error) => cannotStart(NAME, error) });
+  startDefaultMetrics('admin');
+  reportCertificates(config);
+  reportPool('admin', pool);
   const admin = await startAdmin({
     pool,
     keyRing,

@@ -1,6 +1,7 @@
 import type { Clock } from '../shared/clock.ts';
 import { createCallerKeys } from '../shared/http/api-key-auth/caller-keys.ts';
 import { createHealth, type Health } from '../shared/http/health.ts';
+import { reportHealth } from '../shared/http/health-metrics.ts';
 import { type ServedApp, serveApp } from '../shared/http/listener/serve-app.ts';
 import type { IdGenerator } from '../shared/ids.ts';
 import type { KeyRing } from '../shared/keyring/keyring.ts';
@@ -55,6 +56,7 @@ const PROBE_DEADLINE_MS = 2000;
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
   const { pool, clock, logger, nextId, keepAliveMs } = options;
   const health = createHealth();
+  reportHealth('admin', health);
   // Keys are not cached, because a revoked key must not create other keys. A cache would gain
   // nothing, since every operation of this listener needs the database.
   const keys = createCallerKeys({ pool, clock, logger, keysMax: 0 });

@@ -12,13 +12,14 @@ const RECEIVER_URL = 'http://127.0.0.1:9000/';
  * only once, because terminals are recorded and shared. The commands read the secret from a file.
  */
 export function greeting({ demo, demoIsNew, demoFile, headersFile, keyProblems }: Greeted): string {
-  const { baseUrl, adminUrl, apiKeyId, apiKeySecret } = demo;
+  const { baseUrl, adminUrl, metricsUrl, apiKeyId, apiKeySecret } = demo;
   return [
     '',
     'Sluice is ready.',
     '',
     `  gateway   ${baseUrl}`,
     `  admin     ${adminUrl}`,
+    `  metrics   ${metricsUrl}`,
     `  key       ${apiKeyId}`,
     `  secret    ${demoIsNew ? apiKeySecret : `in ${demoFile}`}`,
     ...(demoIsNew

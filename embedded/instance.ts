@@ -7,17 +7,23 @@ import { type Clock, systemClock } from '../shared/clock.ts';
 import type { Config, SettingOf } from '../shared/config/config.ts';
 import { retentionOf } from '../shared/config/retention.ts';
 import { createHealth, type Health } from '../shared/http/health.ts';
+import { reportHealth } from '../shared/http/health-metrics.ts';
+import { serveMetrics } from '../shared/http/listener/serve-metrics.ts';
+import { METRICS_PATH } from '../shared/http/metrics-route.ts';
 import { createUlidGenerator, type IdGenerator } from '../shared/ids.ts';
 import { createKeyRing, generateKeySpec, type KeyRing } from '../shared/keyring/keyring.ts';
 import { createEmbeddedLog } from '../shared/log/embedded/embedded-log.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import type { Logger } from '../shared/logging.ts';
+import { startDefaultMetrics } from '../shared/metrics/default-metrics.ts';
 import { registerTopics, TOPIC_RETENTION_MS, topicSpecs } from '../shared/postgres/log-topics.ts';
 import { migrate } from '../shared/postgres/migrate.ts';
 import { createPool, type Pool } from '../shared/postgres/pool.ts';
+import { reportPool } from '../shared/postgres/pool-metrics.ts';
 import { requireKeys } from '../shared/postgres/require-keys.ts';
 import { startWorkers } from '../workers/start.ts';
 import { startWebhooks } from '../workers/webhooks/start.ts';
+import { reportDataDir } from './data-dir-metrics.ts';
 import { ensureDemoKey, writeDemo } from './demo.ts';
 import { startEmbeddedPostgres } from './postgres/postgres.ts';
 
@@ -109,6 +115,7 @@ async function startParts(start: Start): Promise<Omit<Instance, 'stop'>> {
   const workers = startConsumers(start, shared);
   const admin = await startAdminListener(start, shared, connectionString, workers);
   const gateway = await startGatewayListener(start, shared);
+  const metrics = await startMetricsListener(start, gateway.health);
   // The gateway's own health check is public, so it shows only names. The admin listener shows
   // details.
   admin.health.watchNote('gateway', () => texts(gateway.health.readyReasons()));
@@ -116,7 +123,12 @@ async function startParts(start: Start): Promise<Omit<Instance, 'stop'>> {
   // Not ready until the file with the API key exists, so that a caller that waits for readiness can
   // read the file.
   gateway.health.setReady('start', 'is not finished');
-  const demo = { baseUrl: urlOf(gateway), adminUrl: urlOf(admin), ...key };
+  const demo = {
+    baseUrl: urlOf(gateway),
+    adminUrl: urlOf(admin),
+    metricsUrl: `${urlOf(metrics)}${METRICS_PATH}`,
+    ...key,
+  };
   const files = await writeDemo(dataDir, demo);
   gateway.health.setReady('start', undefined);
   await untilReady([gateway.health, admin.health]);
@@ -143,6 +155,7 @@ async function startDatabase({ config, logger, onStop }: Start) {
     pipeline: config.SLUICE_DATABASE_PIPELINING === 'on',
   });
   onStop(() => pool.end());
+  reportPool('sluice', pool);
   return { connectionString, pool };
 }
 
@@ -177,6 +190,7 @@ async function openKeyRing(config: Start['config']): Promise<KeyRing> {
 /** Starts the workers and the webhook dispatcher; returns their health. */
 function startConsumers({ config, onStop }: Start, shared: Shared): Health {
   const health = createHealth();
+  reportHealth('worker', health);
   const workers = startWorkers({
     ...shared,
     health,
@@ -205,6 +219,7 @@ async function startAdminListener(
   const options = { max: ADMIN_CONNECTIONS, applicationName: 'sluice-admin' };
   const pool = createPool({ connectionString, logger, ...options });
   onStop(() => pool.end());
+  reportPool('admin', pool);
   const admin = await startAdmin({
     ...shared,
     pool,
@@ -246,6 +261,21 @@ async function startGatewayListener({ config, onStop }: Start, shared: Shared) {
   });
   onStop(() => gateway.stop());
   return gateway;
+}
+
+/** Starts the listener that serves the metrics of all parts. */
+async function startMetricsListener({ config, logger, nextId, onStop }: Start, health: Health) {
+  startDefaultMetrics('embedded');
+  reportDataDir(config.SLUICE_DATA_DIR);
+  const metrics = await serveMetrics({
+    host: config.METRICS_HOST,
+    port: config.METRICS_PORT,
+    health,
+    nextId,
+    logger,
+  });
+  onStop(() => metrics.close());
+  return metrics;
 }
 
 /** Waits until the parts are ready, so that all parts are connected before the first request. */

@@ -1,4 +1,9 @@
-import { environment, ignorePostgresVariables, loadConfig } from '../shared/config/config.ts';
+import {
+  environment,
+  ignorePostgresVariables,
+  loadConfig,
+  warnOfIgnoredSettings,
+} from '../shared/config/config.ts';
 import { AppError } from '../shared/errors.ts';
 import { createLogger } from '../shared/logging.ts';
 import { runMain } from '../shared/process/main.ts';
@@ -16,6 +21,7 @@ await runMain('Sluice', async () => {
   refuseProcesses(config.SLUICE_PROCESSES);
   const output = openOutput();
   const logger = createLogger('sluice', config.SLUICE_LOG_LEVEL, output);
+  warnOfIgnoredSettings(env, 'embedded', logger);
   output.write('Starting Postgres and Sluice (the first start takes a few seconds) …\n');
   const starting = startInstance(config, logger);
   stopOnSignals({

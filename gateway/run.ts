@@ -1,5 +1,6 @@
 import cluster from 'node:cluster';
 import { systemClock } from '../shared/clock.ts';
+import { reportCertificates } from '../shared/config/certificate-metrics.ts';
 import {
   BODY_BUFFER_BYTES_MIN,
   type Config,
@@ -7,15 +8,20 @@ import {
   loadConfig,
   PUBLISH_BUFFER_BYTES_MIN,
   type SettingOf,
+  warnOfIgnoredSettings,
 } from '../shared/config/config.ts';
+import { createHealth } from '../shared/http/health.ts';
+import { serveMetrics } from '../shared/http/listener/serve-metrics.ts';
 import { createUlidGenerator } from '../shared/ids.ts';
 import { createKeyRing } from '../shared/keyring/keyring.ts';
 import { createKafkaLog } from '../shared/log/kafka/kafka-log.ts';
 import { kafkaOptionsOf } from '../shared/log/kafka/security.ts';
 import { watchTopics } from '../shared/log/kafka/topic-watch.ts';
 import { createLogger, type Logger } from '../shared/logging.ts';
+import { startDefaultMetrics } from '../shared/metrics/default-metrics.ts';
 import { expectedTopics } from '../shared/postgres/log-topics.ts';
 import { createPool } from '../shared/postgres/pool.ts';
+import { reportPool } from '../shared/postgres/pool-metrics.ts';
 import { requireSchema } from '../shared/postgres/require-schema.ts';
 import { cannotStart, runMain } from '../shared/process/main.ts';
 import { type Output, openOutput } from '../shared/process/output.ts';
@@ -34,9 +40,11 @@ const READY_WAIT_MS = 5000;
 
 /** Runs a gateway, or the supervisor of several processes. */
 async function main(): Promise<void> {
-  const config = loadConfig(environment(), 'gateway');
+  const env = environment();
+  const config = loadConfig(env, 'gateway');
   const output = openOutput();
   const logger = createLogger('gateway', config.SLUICE_LOG_LEVEL, output);
+  if (!cluster.isWorker) warnOfIgnoredSettings(env, 'gateway', logger);
   if (config.SLUICE_PROCESSES === 1) return await runGateway(config, logger, output);
   if (cluster.isWorker) return await runGateway(config, logger.child({ pid: process.pid }), output);
   runSupervisor({
@@ -65,7 +73,14 @@ async function runGateway(config: GatewayConfig, logger: Logger, output: Output)
   const options = optionsOf(config);
   const { keyRing } = options;
   await requireSchema({ pool, logger, keyRing, onUnfit: (error) => cannotStart(NAME, error) });
-  const gateway = await startGateway({ pool, log, logger, ...options });
+  const health = createHealth();
+  startDefaultMetrics('gateway');
+  reportCertificates(config);
+  reportPool('gateway', pool);
+  const metrics = cluster.isWorker
+    ? undefined
+    : await serveMetrics({ ...metricsAddress(config), health, nextId: options.nextId, logger });
+  const gateway = await startGateway({ pool, log, logger, health, ...options });
   const topics = watchTopics({ log, specs: expectedTopics(config.SLUICE_TOPIC_PREFIX), logger });
   stopOnSignals({
     logger,
@@ -77,8 +92,13 @@ async function runGateway(config: GatewayConfig, logger: Logger, output: Output)
       await gateway.stop();
       await log.close();
       await pool.end();
+      await metrics?.close();
     },
   });
+}
+
+function metricsAddress(config: GatewayConfig) {
+  return { host: config.METRICS_HOST, port: config.METRICS_PORT };
 }
 
 /** Returns the options of one process. The limits of the gateway are divided between its processes. */

@@ -4,6 +4,7 @@ import { KINDS, topicOf } from '../shared/contracts/kinds.ts';
 import { AppError } from '../shared/errors.ts';
 import { createCallerKeys } from '../shared/http/api-key-auth/caller-keys.ts';
 import { createHealth, type Health } from '../shared/http/health.ts';
+import { reportHealth } from '../shared/http/health-metrics.ts';
 import { createBodyMemory } from '../shared/http/json-body/body-memory.ts';
 import type { RefusedConnection } from '../shared/http/listener/connections.ts';
 import type { ListenOptions } from '../shared/http/listener/serve.ts';
@@ -70,6 +71,8 @@ export interface GatewayOptions {
   readonly connections?: Pick<ListenOptions, 'connectionsMax' | 'trustedHops' | 'keepAliveMs'>;
   /** Whether the API reference and its document are served. Default true. */
   readonly docs?: boolean;
+  /** The health that the gateway reports to. Default: a new one. */
+  readonly health?: Health;
   /** Milliseconds that the listener waits until the gateway is ready. Default 0. */
   readonly readyWaitMs?: number;
 }
@@ -95,7 +98,8 @@ const UNUSED_PARTITIONS = 'the others are not used; see `./sluice topics accept 
  */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { pool, nextId, logger } = options;
-  const health = createHealth();
+  const health = options.health ?? createHealth();
+  reportHealth('gateway', health);
   const { close, keys, accept, quotas, openDeadLetters, quality } = createParts(options, health);
   const app = buildApp({
     keys: keys.cache,

@@ -1,4 +1,5 @@
 import { systemClock } from '../shared/clock.ts';
+import { reportCertificates } from '../shared/config/certificate-metrics.ts';
 import {
   type Config,
   DATABASE_SETTINGS,
@@ -12,6 +13,7 @@ import { isKind, KINDS } from '../shared/contracts/kinds.ts';
 import { AppError } from '../shared/errors.ts';
 import { createHealthApp } from '../shared/http/base-app.ts';
 import { createHealth } from '../shared/http/health.ts';
+import { reportHealth } from '../shared/http/health-metrics.ts';
 import { listen } from '../shared/http/listener/serve.ts';
 import { createUlidGenerator } from '../shared/ids.ts';
 import { createKeyRing } from '../shared/keyring/keyring.ts';
@@ -19,8 +21,10 @@ import { createKafkaLog } from '../shared/log/kafka/kafka-log.ts';
 import { kafkaOptionsOf } from '../shared/log/kafka/security.ts';
 import { watchTopics } from '../shared/log/kafka/topic-watch.ts';
 import { createLogger } from '../shared/logging.ts';
+import { startDefaultMetrics } from '../shared/metrics/default-metrics.ts';
 import { expectedTopics, TOPIC_RETENTION_MS } from '../shared/postgres/log-topics.ts';
 import { createPool } from '../shared/postgres/pool.ts';
+import { reportPool } from '../shared/postgres/pool-metrics.ts';
 import { requireSchema } from '../shared/postgres/require-schema.ts';
 import { cannotStart, WRONG_USAGE } from '../shared/process/main.ts';
 import { openOutput } from '../shared/process/output.ts';
@@ -67,6 +71,10 @@ export async function runWorker(options: Pick<WorkersDeps, 'onStep'> = {}): Prom
   });
   await requireSchema({ pool, logger, onUnfit: (error) => cannotStart(NAME, error) });
   const health = createHealth();
+  startDefaultMetrics('worker');
+  reportCertificates(config);
+  reportHealth('worker', health);
+  reportPool('worker', pool);
   const nextId = createUlidGenerator(systemClock);
   const shared = { pool, log, clock: systemClock, nextId, logger, health };
   const webhooks = names.includes(WEBHOOKS) ? await prepareWebhooks(env) : undefined;

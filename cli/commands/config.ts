@@ -3,6 +3,7 @@ import {
   ConfigError,
   type ConfigProblem,
   defaultOf,
+  ignoredSettings,
   isSecret,
   ROLES,
   type Role,
@@ -150,11 +151,12 @@ function rolesToCheck(context: CommandContext): Role[] {
 }
 
 function problemsOf(context: CommandContext, role: Role): readonly ConfigProblem[] {
+  const ignored = ignoredSettings(context.env, role);
   try {
     context.config(settingsOf(role), role);
-    return [];
+    return ignored;
   } catch (error) {
-    if (error instanceof ConfigError) return error.problems;
+    if (error instanceof ConfigError) return [...error.problems, ...ignored];
     throw error;
   }
 }

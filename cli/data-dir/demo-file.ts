@@ -6,6 +6,8 @@ import { errorCode } from '../../shared/errors.ts';
 const schema = z.object({
   baseUrl: z.string(),
   adminUrl: z.string(),
+  /** Absent in the files of earlier releases. */
+  metricsUrl: z.string().optional(),
   tenantId: z.string(),
   apiKeyId: z.string(),
   apiKeySecret: z.string(),

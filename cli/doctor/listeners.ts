@@ -3,7 +3,7 @@ import { readDemoFile } from '../data-dir/demo-file.ts';
 
 /** A port to check. */
 export interface Listener {
-  readonly setting: 'PORT' | 'ADMIN_PORT' | 'WORKER_PORT';
+  readonly setting: 'PORT' | 'ADMIN_PORT' | 'WORKER_PORT' | 'METRICS_PORT';
   readonly host: string;
   readonly port: number;
   /** Whether the part may run already. If not, another Sluice on this port prevents its start. */
@@ -16,6 +16,7 @@ export function listenersOf(config: Config, { isRunning }: Pick<Listener, 'isRun
     { setting: 'PORT', host: config.HOST, port: config.PORT, isRunning },
     { setting: 'ADMIN_PORT', host: config.ADMIN_HOST, port: config.ADMIN_PORT, isRunning },
     { setting: 'WORKER_PORT', host: config.WORKER_HOST, port: config.WORKER_PORT, isRunning },
+    { setting: 'METRICS_PORT', host: config.METRICS_HOST, port: config.METRICS_PORT, isRunning },
   ];
 }
 
@@ -30,5 +31,9 @@ export async function instanceListeners(dataDir: string): Promise<readonly Liste
     const { hostname, port } = new URL(address);
     return { setting, host: hostname.replace(/^\[|\]$/g, ''), port: Number(port), isRunning: true };
   };
-  return [at('PORT', demo.baseUrl), at('ADMIN_PORT', demo.adminUrl)];
+  return [
+    at('PORT', demo.baseUrl),
+    at('ADMIN_PORT', demo.adminUrl),
+    ...(demo.metricsUrl === undefined ? [] : [at('METRICS_PORT', demo.metricsUrl)]),
+  ];
 }

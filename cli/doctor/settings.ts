@@ -3,6 +3,7 @@ import {
   ConfigError,
   type ConfigProblem,
   DATABASE_SETTINGS,
+  ignoredSettings,
   KAFKA_SETTINGS,
   loadConfig,
   loadSettings,
@@ -47,11 +48,12 @@ export function usableSettings(env: Env, roles: readonly [Role, ...Role[]]): Usa
 }
 
 function problemsOf(env: Env, role: Role): readonly ConfigProblem[] {
+  const ignored = ignoredSettings(env, role);
   try {
     loadConfig(env, role);
-    return [];
+    return ignored;
   } catch (error) {
-    if (error instanceof ConfigError) return error.problems;
+    if (error instanceof ConfigError) return [...error.problems, ...ignored];
     throw error;
   }
 }

@@ -45,7 +45,7 @@ This page is for operators. It lists every setting with its meaning, allowed val
 Settings are environment variables. A \`.env\` file in the working directory supplies variables that are not set. An empty
 value counts as not set. Each part checks only the settings that it reads. If one is wrong or missing, the part does not
 start: it prints every wrong setting with the allowed values and an example to standard error, and exits with code 1. It
-never prints values.
+never prints values. Settings of metrics are the exception: a wrong one is a warning, and its default is used.
 
 \`./sluice config check\` does the same check without starting anything. \`./sluice config show\` prints where each value
 comes from. \`./sluice doctor\` checks whether the configured services can be reached.

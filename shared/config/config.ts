@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import type { z } from 'zod';
 import { AppError, errorCode, errorMessage } from '../errors.ts';
+import type { Logger } from '../logging.ts';
 import { databaseProblems, databaseUrlOf, kafkaProblems, type ServiceSettings } from './services.ts';
 import type { Role, Setting } from './setting.ts';
 import { SETTINGS, type SettingName } from './settings.ts';
@@ -112,6 +113,7 @@ export function loadSettings<Name extends SettingName>(
   for (const name of names) {
     const { value, problem } = readSetting(env, role, name);
     if (problem === undefined) values[name] = value;
+    else if (isIgnorable(name)) values[name] = readSetting({}, role, name).value;
     else problems.set(name, problem);
   }
   for (const { name, problem } of togetherProblems(values, names)) {
@@ -122,6 +124,38 @@ export function loadSettings<Name extends SettingName>(
     if (values[name] !== undefined) values[name] = databaseUrlOf(values[name] as string, values);
   }
   return values as Config<Name>;
+}
+
+/**
+ * Returns the problems of settings that a role replaces with their defaults, see {@link
+ * Setting.ignorable}. They are not part of a {@link ConfigError}.
+ */
+export function ignoredSettings(
+  env: Readonly<Record<string, string | undefined>>,
+  role: Role,
+): ConfigProblem[] {
+  const problems = new Map<SettingName, string>();
+  for (const name of settingsOf(role).filter(isIgnorable)) {
+    const { problem } = readSetting(env, role, name);
+    if (problem !== undefined) problems.set(name, problem);
+  }
+  return inOrder(problems);
+}
+
+/** Logs a warning for each of the {@link ignoredSettings}. */
+export function warnOfIgnoredSettings(
+  env: Readonly<Record<string, string | undefined>>,
+  role: Role,
+  logger: Logger,
+): void {
+  for (const { name, problem } of ignoredSettings(env, role)) {
+    logger.warn({ setting: name, problem: `${name} ${problem}` }, 'setting ignored, its default is used');
+  }
+}
+
+function isIgnorable(name: SettingName): boolean {
+  const setting: Setting = SETTINGS[name];
+  return setting.ignorable === true;
 }
 
 function inOrder(problems: ReadonlyMap<SettingName, string>): ConfigProblem[] {

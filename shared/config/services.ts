@@ -122,7 +122,7 @@ export function databaseUrlOf(given: string, { DATABASE_TLS_CA }: ServiceSetting
 const VERIFY_FULL = 'verify-full';
 const SSL_MODES: readonly string[] = ['disable', 'prefer', 'require', 'verify-ca', VERIFY_FULL, 'no-verify'];
 
-const CERTIFICATE_BLOCK = /-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----/gs;
+export const CERTIFICATE_BLOCK = /-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----/gs;
 const KEY_BLOCK = /-----BEGIN [A-Z ]*PRIVATE KEY-----/g;
 
 function parametersOf(url: string | undefined): URLSearchParams {

@@ -16,6 +16,11 @@ export interface Setting {
   readonly embeddedDefault?: string;
   readonly meaning: string;
   readonly example: string;
+  /**
+   * True if the product works without the setting. A wrong value is then reported as a warning, and
+   * the default is used.
+   */
+  readonly ignorable?: true;
   /** True if the setting's value must never be shown. */
   readonly secret?: true;
 }

@@ -1,84 +1,15 @@
+import { listeners, metrics } from './listener-settings.ts';
 import { retention } from './retention-settings.ts';
-import {
-  allowRules,
-  anyText,
-  headerValue,
-  httpUrl,
-  listenAddress,
-  oneOf,
-  origins,
-  wholeNumber,
-} from './schemas.ts';
+import { allowRules, anyText, headerValue, httpUrl, oneOf, wholeNumber } from './schemas.ts';
 import { database, kafka, kafkaConnection, keys } from './service-settings.ts';
-import { PARTS, type Settings, WORKERS } from './setting.ts';
+import { PARTS, type Settings } from './setting.ts';
 
 /**
- * The table of all settings; service-settings.ts holds those of Postgres, Kafka and the key ring.
+ * The table of all settings. service-settings.ts holds those of Postgres, Kafka and the key ring,
+ * listener-settings.ts those of the listeners, and retention-settings.ts what is deleted by age.
  * `npm run docs` generates `.env.example` and docs/settings.md from it. The error message of a wrong
  * setting contains its `allowed` and its example.
  */
-
-const onOrOff = oneOf(['on', 'off']);
-const port = (standard: number) => wholeNumber(0, 65_535, standard);
-
-const listeners = {
-  PORT: {
-    ...port(8080),
-    usedBy: ['embedded', 'gateway'],
-    meaning: 'Port of the gateway; 0 selects a free port.',
-    example: '8080',
-  },
-  HOST: {
-    allowed: listenAddress.allowed,
-    schema: listenAddress.schema.default('0.0.0.0'),
-    embeddedDefault: '127.0.0.1',
-    usedBy: ['embedded', 'gateway'],
-    meaning: 'Address on which the gateway listens.',
-    example: '0.0.0.0',
-  },
-  ADMIN_PORT: {
-    ...port(8081),
-    usedBy: ['embedded', 'admin'],
-    meaning: 'Port of the admin listener; 0 selects a free port.',
-    example: '8081',
-  },
-  ADMIN_HOST: {
-    allowed: listenAddress.allowed,
-    schema: listenAddress.schema.default('127.0.0.1'),
-    usedBy: ['embedded', 'admin'],
-    meaning: 'Address on which the admin listener listens.',
-    example: '127.0.0.1',
-  },
-  SLUICE_ADMIN_ORIGINS: {
-    allowed: origins.allowed,
-    schema: origins.schema.optional(),
-    usedBy: ['embedded', 'admin'],
-    meaning:
-      'Origins of web pages that may call the webhook part of the admin API with a portal token (CORS). Unset: none.',
-    example: 'https://portal.example.com,http://localhost:3000',
-  },
-  SLUICE_DOCS: {
-    allowed: onOrOff.allowed,
-    schema: onOrOff.schema.default('on'),
-    usedBy: ['embedded', 'gateway'],
-    meaning:
-      'Serves /docs, /openapi.json and /asyncapi.json on the gateway, without a key. The admin listener always serves its own.',
-    example: 'off',
-  },
-  WORKER_PORT: {
-    ...port(8082),
-    usedBy: WORKERS,
-    meaning: "Port of the workers' health checks; 0 selects a free port.",
-    example: '8082',
-  },
-  WORKER_HOST: {
-    allowed: listenAddress.allowed,
-    schema: listenAddress.schema.default('127.0.0.1'),
-    usedBy: WORKERS,
-    meaning: "Address on which the workers' health checks listen.",
-    example: '127.0.0.1',
-  },
-} as const satisfies Settings;
 
 const webhooks = {
   SLUICE_WEBHOOK_ALLOW: {
@@ -260,6 +191,7 @@ export const GROUPS: readonly { readonly title: string; readonly settings: Setti
   { title: 'Kafka', settings: kafka },
   { title: 'Keys', settings: keys },
   { title: 'Listeners', settings: listeners },
+  { title: 'Metrics', settings: metrics },
   { title: 'Processes', settings: processes },
   { title: 'Webhooks', settings: webhooks },
   { title: 'The command', settings: command },
@@ -274,6 +206,7 @@ export const SETTINGS = {
   ...kafka,
   ...keys,
   ...listeners,
+  ...metrics,
   ...processes,
   ...webhooks,
   ...command,

@@ -10,6 +10,7 @@ import type { Handler, HttpContext, HttpEnv, PublicRoute } from './env.ts';
 import { fail, onError, onNotFound } from './failures.ts';
 import { REQUEST_ID_HEADER, setUncached, withoutOwnSecret } from './headers.ts';
 import { type Health, healthRoutes } from './health.ts';
+import { type CollectMetrics, metricsRoute } from './metrics-route.ts';
 
 export interface BaseAppOptions {
   readonly nextId: IdGenerator;
@@ -71,9 +72,16 @@ export function createBaseApp({ nextId, clock, logger, publicRoutes, setHeaders 
   };
 }
 
-/** Returns an app with the health checks only; any other request gets 404-01. */
-export function createHealthApp(health: Health, nextId: IdGenerator): Hono<HttpEnv> {
-  return createPublicApp(healthRoutes(health), nextId, (c) => {
+/**
+ * Returns an app with the health checks and the metrics only; any other request gets 404-01. By
+ * default, `collect` resolves with the metrics of this process.
+ */
+export function createHealthApp(
+  health: Health,
+  nextId: IdGenerator,
+  collect?: CollectMetrics,
+): Hono<HttpEnv> {
+  return createPublicApp([...healthRoutes(health), metricsRoute(collect)], nextId, (c) => {
     setRequestId(c, nextId);
     setUncached(c);
     return onNotFound(c);

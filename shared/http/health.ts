@@ -25,6 +25,8 @@ export interface Health {
   /** Returns why the process is not ready, as `name: reason`; empty if it is ready. */
   readyReasons(): string[];
   liveReasons(): string[];
+  /** Returns the name of each check of readiness with its reason, undefined if the check passes. */
+  readyChecks(): readonly (readonly [name: string, reason: string | undefined])[];
   notes(): string[];
 }
 
@@ -40,6 +42,7 @@ export function createHealth(): Health {
     watchLive: live.watch,
     watchNote: notes.watch,
     readyReasons: ready.reasons,
+    readyChecks: ready.results,
     liveReasons: live.reasons,
     notes: notes.reasons,
   };
@@ -83,7 +86,9 @@ const nameOf = (text: string): string => text.slice(0, text.indexOf(': '));
 
 function createChecks() {
   const checks = new Map<string, () => string | undefined>();
+  const results = () => [...checks].map(([name, check]) => [name, check()] as const);
   return {
+    results,
     set(name: string, reason: string | undefined): void {
       checks.set(name, () => reason);
     },
@@ -91,10 +96,7 @@ function createChecks() {
       checks.set(name, check);
     },
     reasons(): string[] {
-      return [...checks].flatMap(([name, check]) => {
-        const reason = check();
-        return reason === undefined ? [] : [`${name}: ${reason}`];
-      });
+      return results().flatMap(([name, reason]) => (reason === undefined ? [] : [`${name}: ${reason}`]));
     },
   };
 }

@@ -26,6 +26,9 @@ export interface Pool extends Queryable {
   closeConnections(reason: Error, failed?: Connection): void;
   /** Calls `listener` with each new connection. */
   on(event: 'connect', listener: (client: Connection) => void): unknown;
+  /** Number of open connections, and of those that no caller uses. */
+  readonly totalCount: number;
+  readonly idleCount: number;
   /** Number of callers that wait for a connection. */
   readonly waitingCount: number;
   readonly options: Pick<PoolOptions, 'max'>;

@@ -162,6 +162,7 @@ async function prepare(script: 'embedded' | 'gateway', more: Record<string, stri
     PATH: process.env.PATH,
     HOME: process.env.HOME,
     PORT: String(port),
+    METRICS_PORT: '0',
     SLUICE_LOG_LEVEL: 'debug',
     SLUICE_DRAIN_DELAY_MS: '0',
     SLUICE_SHUTDOWN_GRACE_MS: String(GRACE_MS),

@@ -53,6 +53,7 @@ describe.skipIf(brokers === '')('documented commands on your own Kafka and Postg
             PORT: String(port),
             ADMIN_PORT: String(adminPort),
             WORKER_PORT: String(workerPort),
+            METRICS_PORT: '0',
             SLUICE_TOPIC_PREFIX: topicPrefix,
             SLUICE_DRAIN_DELAY_MS: '0',
           },

@@ -34,8 +34,13 @@ describe('npm start', () => {
 
   beforeAll(async () => {
     dataDir = await mkdtemp(join(tmpdir(), 'sluice-start-'));
-    const [port, adminPort] = await freePorts(2);
-    env = { PORT: String(port), ADMIN_PORT: String(adminPort), SLUICE_DATA_DIR: dataDir };
+    const [port, adminPort, metricsPort] = await freePorts(3);
+    env = {
+      PORT: String(port),
+      ADMIN_PORT: String(adminPort),
+      METRICS_PORT: String(metricsPort),
+      SLUICE_DATA_DIR: dataDir,
+    };
     url = `http://127.0.0.1:${port}`;
   });
 
@@ -58,6 +63,7 @@ describe('npm start', () => {
     expect(before).toEqual({
       baseUrl: url,
       adminUrl: `http://127.0.0.1:${env.ADMIN_PORT}`,
+      metricsUrl: `http://127.0.0.1:${env.METRICS_PORT}/metrics`,
       tenantId: expect.any(String),
       apiKeyId: expect.any(String),
       apiKeySecret: expect.any(String),

@@ -122,6 +122,8 @@ describe('the webhook worker', () => {
     let failed = 0;
     let down = true;
     const pool = {
+      totalCount: 0,
+      idleCount: 0,
       waitingCount: 0,
       query: async (...args: Parameters<typeof database.pool.query>) => {
         if (down) {

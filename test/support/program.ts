@@ -36,7 +36,7 @@ export function startProgram(
   const [command, ...rest] = [...prefix, process.execPath, ...nodeOptions, `${root}dist/${script}`, ...args];
   const child = spawn(command!, rest, {
     cwd: options.cwd ?? root,
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+    env: programEnv(env),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   // Kills the process if the test run exits early.
@@ -62,6 +62,11 @@ export function startProgram(
   };
 }
 
+/** Returns the environment of a program. By default, several can serve their metrics concurrently. */
+function programEnv(env: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
+  return { PATH: process.env.PATH, HOME: process.env.HOME, METRICS_PORT: '0', ...env };
+}
+
 /** Runs `dist/<script>` of the checkout in `root` until it exits. */
 export async function runProgram(
   script: string,
@@ -72,7 +77,7 @@ export async function runProgram(
 ): Promise<{ code: number | null; stdout: string; stderr: string }> {
   const child = spawn(process.execPath, [`${root}dist/${script}`, ...args], {
     cwd: cwd ?? root,
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+    env: programEnv(env),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let stdout = '';

@@ -108,3 +108,10 @@ export const WRONG: readonly (readonly [SettingName, string, string])[] = [
   ['SLUICE_SHUTDOWN_GRACE_MS', '0', 'must be a whole number of milliseconds from 1000 to 600000'],
   ['SLUICE_LOG_LEVEL', 'verbose', 'must be one of trace, debug, info, warn, error, fatal, silent'],
 ];
+
+/** Wrong values of settings that are replaced by their defaults, with a warning. */
+export const IGNORED: typeof WRONG = [
+  ['METRICS_PORT', 'off', 'must be a whole number from 0 to 65535'],
+  ['METRICS_HOST', 'http://127.0.0.1', 'must be an address or a host name, without a port'],
+  ['SLUICE_METRICS_TENANTS', '1001', 'must be a whole number from 0 to 1000'],
+];

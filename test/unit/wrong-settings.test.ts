@@ -1,6 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigError, loadSettings, SETTINGS, type SettingName } from '../../shared/config/config.ts';
-import { PLANTED, WRONG } from '../support/wrong-settings.ts';
+import {
+  ConfigError,
+  loadSettings,
+  SETTINGS,
+  type SettingName,
+  warnOfIgnoredSettings,
+} from '../../shared/config/config.ts';
+import type { Logger } from '../../shared/logging.ts';
+import { IGNORED, PLANTED, WRONG } from '../support/wrong-settings.ts';
 
 const NAMES = Object.keys(SETTINGS) as SettingName[];
 
@@ -27,8 +34,20 @@ describe('a setting that is wrong', () => {
     },
   );
 
+  it.each(IGNORED.map(([name, value, problem]) => ({ name, value, problem })))(
+    'is replaced by its default, with one warning: $name=$value',
+    ({ name, value, problem }) => {
+      const env = { [name]: value };
+      expect(loadSettings(env, 'embedded', NAMES)[name]).toEqual(loadSettings({}, 'embedded', NAMES)[name]);
+      const warnings: unknown[] = [];
+      const warn = (fields: object) => void warnings.push(fields);
+      warnOfIgnoredSettings(env, 'embedded', { warn } as unknown as Logger);
+      expect(warnings).toEqual([{ setting: name, problem: `${name} ${problem}` }]);
+    },
+  );
+
   it('is tried for each setting that can be', () => {
-    const tried = new Set(WRONG.map(([name]) => name));
+    const tried = new Set([...WRONG, ...IGNORED].map(([name]) => name));
     const untried = NAMES.filter((name) => !tried.has(name));
     // Any text is valid for these settings; only a combination of settings or the environment can
     // be wrong.

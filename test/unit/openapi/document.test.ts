@@ -21,7 +21,7 @@ interface Answer {
 }
 
 /** The routes of the documents, which the documents do not list. */
-const UNDESCRIBED = ['/', '/openapi.json', '/asyncapi.json', '/docs', '/docs/scalar.js'].map(
+const UNDESCRIBED = ['/', '/openapi.json', '/asyncapi.json', '/docs', '/docs/scalar.js', '/metrics'].map(
   (path) => `GET ${path}`,
 );
 
