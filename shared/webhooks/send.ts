@@ -83,7 +83,10 @@ export function createSend({ agent, clock, queueClock = clock, deadlineMs }: Sen
 function secretTexts(headers: Readonly<Record<string, string>>): string[] {
   return Object.entries(headers).flatMap(([name, value]) => {
     if (SHOWN_HEADERS.has(name)) return [];
-    return name === 'webhook-signature' ? value.split(' ') : [value];
+    if (name === 'webhook-signature') return value.split(' ');
+    // A receiver may repeat a token without its scheme, such as `Bearer`.
+    const token = value.replace(/^\S+ +/, '');
+    return token === value ? [value] : [value, token];
   });
 }
 

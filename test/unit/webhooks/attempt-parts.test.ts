@@ -29,7 +29,7 @@ function send(url: string, deadlineMs = 5000) {
   return createSend({ agent, clock: systemClock, deadlineMs })({
     ...webhook,
     secrets: [Buffer.alloc(24, 1), Buffer.alloc(24, 2)],
-    headers: { authorization: 'Bearer planted', accept: 'x' },
+    headers: { authorization: 'Bearer planted-token', accept: 'x' },
   });
 }
 
@@ -72,11 +72,13 @@ test('a failed exchange has the class of its error', async () => {
 
 test('an answer that repeats the request is kept without signatures and custom headers', async () => {
   receiver.script(({ headers }, response) => {
-    response.writeHead(200).end(`got ${headers['webhook-signature']}, ${headers.authorization}!`);
+    const { authorization = '' } = headers;
+    const token = authorization.slice('Bearer '.length);
+    response.writeHead(200).end(`got ${headers['webhook-signature']}, ${authorization}, ${token}!`);
     return undefined;
   });
   const { outcome } = await send(receiver.url);
-  expect(String(outcome.answer)).toBe('got [redacted] [redacted], [redacted]!');
+  expect(String(outcome.answer)).toBe('got [redacted] [redacted], [redacted], [redacted]!');
 });
 
 test('a secret text that the end of the answer cuts off is redacted too', () => {

@@ -15,7 +15,7 @@ export async function finishDeliveries(
     moveToHistory(
       `delete from webhook_queue q
         where q.tenant_id = $1 and q.endpoint_id = $2 and q.message_id = any($5::text[])
-       returning ${QUEUED_COLUMNS}, q.first_failed_at, $3::text as state, $4::timestamptz as finished_at`,
+       returning ${HISTORY_COLUMNS}, q.first_failed_at, $3::text as state, $4::timestamptz as finished_at`,
     ),
     [id.tenantId, id.endpointId, state, new Date(nowMs), deliveries.map(({ messageId }) => messageId)],
   );
@@ -38,7 +38,7 @@ export async function dropWaiting(
                 where w.tenant_id = $1 and w.endpoint_id = $2 and (w.lease_token is null or w.due_at <= $3)
                 limit $4) as waiting
         where q.tenant_id = $1 and q.endpoint_id = $2 and q.message_id = waiting.message_id
-       returning ${QUEUED_COLUMNS}, q.first_failed_at, 'dropped' as state, $3::timestamptz as finished_at`,
+       returning ${HISTORY_COLUMNS}, q.first_failed_at, 'dropped' as state, $3::timestamptz as finished_at`,
     ),
     [id.tenantId, id.endpointId, new Date(options.nowMs), options.limit],
   );
@@ -47,7 +47,7 @@ export async function dropWaiting(
 
 /**
  * Returns SQL that moves deliveries from the queue to the history. `ended` is a statement that
- * deletes rows of webhook_queue `q` and returns QUEUED_COLUMNS, state, first_failed_at and
+ * deletes rows of webhook_queue `q` and returns HISTORY_COLUMNS, state, first_failed_at and
  * finished_at. Postgres refuses a row whose week has no partition with SQLSTATE 23514.
  */
 export function moveToHistory(ended: string): string {
@@ -63,5 +63,5 @@ export const INSERT_ENDED = `insert into webhook_deliveries
        from ended`;
 
 /** Columns that the history stores unchanged. */
-export const QUEUED_COLUMNS =
+export const HISTORY_COLUMNS =
   'q.tenant_id, q.endpoint_id, q.created_at, q.message_id, q.seq, q.ordering_key, q.attempts, q.holds';

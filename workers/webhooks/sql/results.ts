@@ -7,7 +7,7 @@ import {
   type AttemptRecord,
 } from '../../../shared/postgres/webhook-attempts.ts';
 import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
-import { INSERT_ENDED, QUEUED_COLUMNS } from './history.ts';
+import { HISTORY_COLUMNS, INSERT_ENDED } from './history.ts';
 
 /** A delivery and the token of the lease under which it was claimed. */
 export interface Leased extends EndpointId {
@@ -88,7 +88,7 @@ const ENDED = `ended as (
   delete from webhook_queue q
    using given
    where ${IS_LEASED}
-  returning ${QUEUED_COLUMNS}, ${ATTEMPT_COLUMNS}, given.state,
+  returning ${HISTORY_COLUMNS}, ${ATTEMPT_COLUMNS}, given.state,
             case when given.state = 'delivered' then q.first_failed_at
                  else coalesce(q.first_failed_at, given.finished_at) end as first_failed_at
 ), history as (${INSERT_ENDED})`;
