@@ -27,6 +27,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   rollups: async () => (await import('./commands/rollups.ts')).addRollupsCommands,
   export: async () => (await import('./commands/export.ts')).addExportCommand,
   send: async () => (await import('./commands/send.ts')).addSendCommand,
+  demo: async () => (await import('./commands/demo.ts')).addDemoCommand,
   lag: async () => (await import('./commands/lag.ts')).addLagCommand,
   erase: async () => (await import('./commands/erase.ts')).addEraseCommands,
   retention: async () => (await import('./commands/retention.ts')).addRetentionCommands,

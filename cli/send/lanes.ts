@@ -1,21 +1,28 @@
 import { createHash } from 'node:crypto';
-import type { Prepared } from './prepare.ts';
 
-export interface LanesOptions {
+/** A record of one of the lanes. */
+export interface LaneRecord {
+  readonly number: number;
+  readonly text: string;
+  /** Records with the same entity keep their order. */
+  readonly entity: string;
+}
+
+export interface LanesOptions<T extends LaneRecord> {
   /** Number of lanes, which is the maximum number of requests in flight. */
   readonly lanes: number;
   readonly batchRecordsMax: number;
   readonly batchBytesMax: number;
   /** Sends a batch. Resolves when all records of the batch are settled. */
-  deliver(batch: readonly Prepared[]): Promise<void>;
+  deliver(batch: readonly T[]): Promise<void>;
 }
 
-export interface Lanes {
+export interface Lanes<T extends LaneRecord> {
   /**
    * Adds a record. Resolves when there is room for another record. Rejects with the error of a
    * delivery.
    */
-  add(record: Prepared): Promise<void>;
+  add(record: T): Promise<void>;
   /** Sends the remaining records and resolves when all are settled. */
   flush(): Promise<void>;
   /** Returns the lowest number of a record that is not settled. */
@@ -29,7 +36,7 @@ const BATCHES_WAITING_MAX = 2;
  * Sends requests concurrently and keeps the order of each entity. All records of an entity take the
  * same lane, and a lane has one request in flight at a time.
  */
-export function createLanes(options: LanesOptions): Lanes {
+export function createLanes<T extends LaneRecord>(options: LanesOptions<T>): Lanes<T> {
   const lanes = Array.from({ length: options.lanes }, () => new Lane(options));
   return {
     add: (record) => lanes[laneOf(record.entity, lanes.length)]!.add(record),
@@ -47,11 +54,11 @@ function laneOf(entity: string, lanes: number): number {
   return createHash('sha1').update(entity).digest().readUInt32BE(0) % lanes;
 }
 
-class Lane implements Lanes {
-  readonly #options: LanesOptions;
-  #waiting: Prepared[] = [];
+class Lane<T extends LaneRecord> implements Lanes<T> {
+  readonly #options: LanesOptions<T>;
+  #waiting: T[] = [];
   #waitingBytes = 0;
-  #inFlight: readonly Prepared[] = [];
+  #inFlight: readonly T[] = [];
   #running: Promise<void> | undefined;
   #isRunning = false;
   #failed: { readonly error: unknown } | undefined;
@@ -59,11 +66,11 @@ class Lane implements Lanes {
   /** Wakes `add` when a batch is settled. */
   #roomMade: (() => void) | undefined;
 
-  constructor(options: LanesOptions) {
+  constructor(options: LanesOptions<T>) {
     this.#options = options;
   }
 
-  async add(record: Prepared): Promise<void> {
+  async add(record: T): Promise<void> {
     this.#throwIfFailed();
     this.#waiting.push(record);
     this.#waitingBytes += record.text.length;
@@ -114,7 +121,7 @@ class Lane implements Lanes {
     }
   }
 
-  #takeBatch(): Prepared[] {
+  #takeBatch(): T[] {
     const { batchRecordsMax, batchBytesMax } = this.#options;
     let bytes = 0;
     let count = 0;

@@ -65,7 +65,7 @@ export async function sendSource(options: SendSourceOptions): Promise<SendResult
 
 class SendRun {
   readonly #options: SendSourceOptions;
-  readonly #lanes: Lanes;
+  readonly #lanes: Lanes<Prepared>;
   readonly #resumedAtLine: number | undefined;
   readonly #refused: Refusal[];
   /** The entries of `#refused` by entity. */

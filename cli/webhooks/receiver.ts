@@ -159,7 +159,7 @@ function statusOf({ status }: Forwarded): number {
 }
 
 /** Reads the body. Rejects if the body is too large or the sender disconnects. */
-async function readBody(request: IncomingMessage): Promise<Buffer> {
+export async function readBody(request: IncomingMessage): Promise<Buffer> {
   // Appends to one growing buffer: a list of many small chunks takes far more memory than their
   // bytes.
   let body = Buffer.alloc(0);

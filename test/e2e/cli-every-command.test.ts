@@ -157,6 +157,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   'send conversations': { args: () => '--sample 3', needs: gateway },
   'send messages': { args: () => '--sample 3', needs: gateway },
   'send events': { args: () => '--sample 3', needs: gateway },
+  demo: { args: () => '--fast --minutes 1 --rate 1', needs: gateway },
   lag: { args: () => '', needs: log },
   'dead-letters list': { args: () => '--tenant acme', needs: database },
   'dead-letters replay': { args: () => '--tenant acme --dry-run', needs: database },

@@ -4,9 +4,10 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { runSluice } from '../support/command.ts';
+import { runSluice, startCommand } from '../support/command.ts';
 import { addDeadLetter } from '../support/dead-letters.ts';
 import { type Product, startEmbeddedProduct } from '../support/product.ts';
+import { startProgram } from '../support/program.ts';
 import { waitFor } from '../support/wait.ts';
 
 const LINES = 3000;
@@ -163,6 +164,58 @@ describe('sluice commands on a running embedded instance', () => {
       code: 0,
       stdout: expect.stringContaining('Everything is stored'),
     });
+  });
+
+  it('demo makes traffic and webhooks, and replaces the endpoints of a run that was ended', async () => {
+    const endpoints = async () =>
+      JSON.parse((await sluice('webhooks', 'list', '--json')).stdout).map(
+        ({ endpointId, health }: { endpointId: string; health: string }) => ({ endpointId, health }),
+      );
+    const killed = startProgram('cli/main.js', env, { args: ['demo'] });
+    await waitFor(() => killed.output().includes('Webhook endpoints'), {
+      timeoutMs: 20_000,
+      what: 'the endpoints',
+    });
+    await killed.end('SIGKILL');
+    const left = await endpoints();
+    expect(left).toHaveLength(2);
+
+    const { code, stdout, stderr } = await sluice(
+      'demo',
+      '--fast',
+      '--minutes',
+      '1',
+      '--rate',
+      '5',
+      '--json',
+    );
+    expect([code, stderr]).toEqual([0, '']);
+    const { interrupted, outcomes, webhooks } = JSON.parse(stdout);
+    expect(interrupted).toBe(false);
+    for (const group of ['agents', 'conversations', 'messages', 'events', 'credentials', 'states']) {
+      expect([group, outcomes[group].accepted > 0, outcomes[group].failed]).toEqual([group, true, 0]);
+    }
+    expect(outcomes.mistakes).toMatchObject({ accepted: 0, refused: expect.any(Number) });
+    expect(webhooks).toMatchObject({
+      valid: outcomes.events.accepted + outcomes.credentials.accepted,
+      invalid: 0,
+    });
+    expect(webhooks.failed).toBeGreaterThan(0);
+    const paused = [webhooks.goodId, webhooks.failingId].map((endpointId) => ({
+      endpointId,
+      health: 'paused',
+    }));
+    expect(await endpoints()).toEqual(expect.arrayContaining(paused));
+
+    const running = startCommand(['demo'], env);
+    await waitFor(() => running.stdout() !== '', { timeoutMs: 20_000, what: 'the traffic' });
+    const stopped = await running.interrupt();
+    expect([stopped.code, stopped.stderr]).toEqual([0, '']);
+    expect(stopped.stdout).toMatch(/Stopped after [\d.]+ s\.[\s\S]*sluice webhooks list --tenant demo/);
+    const now = await endpoints();
+    expect(now).toHaveLength(2);
+    for (const { endpointId } of now) expect([webhooks.goodId, webhooks.failingId]).not.toContain(endpointId);
+    await allStored();
   });
 
   it('doctor reports a healthy instance, and each problem of another one', async () => {
