@@ -2,11 +2,22 @@ import { AppError, errorCode } from '../errors.ts';
 import type { Timing } from './timing.ts';
 
 /**
- * The class of a failed attempt: `address` (the URL may not be dialled), `dns`, `connect`, `tls`,
+ * The classes of failed attempts: `address` (the URL may not be dialled), `dns`, `connect`, `tls`,
  * `timeout`, `answer` (no valid answer came), `status` (an answer other than 2xx) or `sender` (the
  * cause is on the sender's side).
  */
-export type ErrorClass = 'address' | 'dns' | 'connect' | 'tls' | 'timeout' | 'answer' | 'status' | 'sender';
+export const ERROR_CLASSES = [
+  'address',
+  'dns',
+  'connect',
+  'tls',
+  'timeout',
+  'answer',
+  'status',
+  'sender',
+] as const;
+
+export type ErrorClass = (typeof ERROR_CLASSES)[number];
 
 /** The classes of errors of our own, by their code. Others are classified by the part they end. */
 const CLASSES: Readonly<Record<string, ErrorClass>> = {

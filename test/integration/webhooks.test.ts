@@ -2,6 +2,7 @@ import { Webhook } from 'standardwebhooks';
 import { expect, test } from 'vitest';
 import { RawJson } from '../../shared/contracts/json.ts';
 import { deleteEndpoint } from '../../shared/postgres/webhook-endpoints.ts';
+import { metricGrowth } from '../support/metric-value.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import type { Receiver } from '../support/receiver.ts';
 import { waitFor } from '../support/wait.ts';
@@ -54,6 +55,49 @@ test('the dispatcher delivers an event to each subscribed endpoint, signed over 
   const { rows } = await pool.query('select body from webhook_messages where tenant_id = $1', [tenantId]);
   expect(rows.map((row) => row.body.toString())).toEqual([receiver.requests[0]!.body.toString()]);
   expect(receiver.requests[0]!.messageId).toBe(receiver.requests[1]!.messageId);
+});
+
+test('the metrics count attempts by result and class, delays, and deliveries by final state', async () => {
+  const grown = {
+    delivered: await metricGrowth('sluice_webhook_attempts_total', { result: 'delivered', class: '' }),
+    status: await metricGrowth('sluice_webhook_attempts_total', { result: 'failed', class: 'status' }),
+    connect: await metricGrowth('sluice_webhook_attempts_total', { result: 'failed', class: 'connect' }),
+    durations: await metricGrowth('sluice_webhook_attempt_duration_seconds_count', { result: 'failed' }),
+    delays: await metricGrowth('sluice_webhook_delay_seconds_count'),
+    delaySeconds: await metricGrowth('sluice_webhook_delay_seconds_sum'),
+    endedDelivered: await metricGrowth('sluice_webhook_deliveries_total', { state: 'delivered' }),
+    endedFailed: await metricGrowth('sluice_webhook_deliveries_total', { state: 'failed' }),
+    dropped: await metricGrowth('sluice_webhook_deliveries_total', { state: 'dropped' }),
+  };
+  const replies = ['automation.reply'] as const;
+  const healthy = await bench.endpoint(tenantId, receiver.url, replies);
+  const gone = await bench.endpoint(tenantId, `${receiver.url}/gone`, replies);
+  const dead = await bench.endpoint(tenantId, 'http://127.0.0.1:9/', replies);
+  receiver.script(({ path }) => (path.endsWith('/gone') ? 410 : 200));
+  await bench.emit(reply(tenantId, null, 1));
+  // The deliveries are due before the dispatcher starts.
+  bench.clock.advance(2000);
+  start();
+  await waitForStates(healthy.endpointId, ['delivered']);
+  await waitForStates(gone.endpointId, ['failed']);
+  await waitForAttempts(dead.endpointId, 1);
+  await deleteEndpoint(pool, tenantId, dead.endpointId, bench.clock.nowMs());
+  bench.clock.advance(6000);
+  await waitForStates(dead.endpointId, ['dropped']);
+  await waitFor(async () => (await grown.dropped()) === 1, { timeoutMs: 5000, what: 'the count' });
+  const found = await Promise.all(Object.entries(grown).map(async ([name, by]) => [name, await by()]));
+  expect(Object.fromEntries(found)).toEqual({
+    delivered: 1,
+    status: 1,
+    connect: 1,
+    durations: 2,
+    delays: 3,
+    delaySeconds: expect.any(Number),
+    endedDelivered: 1,
+    endedFailed: 1,
+    dropped: 1,
+  });
+  expect(await grown.delaySeconds()).toBeGreaterThanOrEqual(6);
 });
 
 test('an event without subscribers writes no message', async () => {

@@ -1,5 +1,7 @@
 import type { Exchange } from '../../shared/webhooks/exchange.ts';
 import type { OutgoingEndpoint } from '../../shared/webhooks/outgoing-endpoint.ts';
+import type { Send } from '../../shared/webhooks/send.ts';
+import { countAttempt } from './metrics.ts';
 import type { DueDelivery } from './sql/queue.ts';
 
 /**
@@ -21,4 +23,11 @@ export interface ClaimedDelivery extends DueDelivery, OutgoingEndpoint {
 /** A delivery and the result of sending it. */
 export interface Attempt extends Exchange {
   readonly delivery: ClaimedDelivery;
+}
+
+/** Sends a claimed delivery, and counts the attempt. Always resolves. */
+export async function sendAttempt(send: Send, delivery: ClaimedDelivery): Promise<Attempt> {
+  const exchange = await send(delivery);
+  countAttempt(exchange, delivery.dueAtMs);
+  return { delivery, ...exchange };
 }

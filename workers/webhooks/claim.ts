@@ -5,6 +5,7 @@ import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
 import type { OutgoingEndpoint } from '../../shared/webhooks/outgoing-endpoint.ts';
 import type { ClaimedDelivery } from './attempt.ts';
 import { claimedMax } from './health.ts';
+import type { EndedDeliveries } from './metrics.ts';
 import { type SendTimes, sendTimes } from './rate.ts';
 import type { ReadAhead } from './read-ahead.ts';
 import { orderingKeys } from './results.ts';
@@ -36,6 +37,8 @@ export interface ClaimOptions {
   /** The token of the leases, and the prefix of all tokens of this dispatcher. */
   readonly token: string;
   readonly ownTokens: string;
+  /** Counts the deliveries that end. */
+  readonly ended: EndedDeliveries;
 }
 
 const LOST_ATTEMPTS_MAX = attemptsMax(LOST_SCHEDULE);
@@ -113,7 +116,7 @@ export async function claimDeliveries(
           untilMs: options.nowMs + options.leaseMs,
         });
   const bodies = new Map(leased.map((one) => [idOf(one), one.body]));
-  if (leased.length < queued.length) await dropWithoutBody(client, wanted, queued, bodies, options.nowMs);
+  if (leased.length < queued.length) await dropWithoutBody(client, wanted, queued, bodies, options);
   const claims = chosen.map((one) => {
     const { concurrency, shared, times } = one;
     const deliveries = claimedOf(one, bodies, options);
@@ -202,6 +205,7 @@ async function settleLost(
     nowMs,
   );
   await finishDeliveries(client, endpoint, spent, 'failed', nowMs);
+  options.ended.failed += spent.length;
   await unparkNext(client, endpoint, orderingKeys(spent));
 }
 
@@ -222,13 +226,14 @@ async function dropWithoutBody(
   wanted: readonly EndpointToClaim[],
   queued: readonly Chosen[],
   bodies: ReadonlyMap<string, Buffer>,
-  nowMs: number,
+  { nowMs, ended }: ClaimOptions,
 ): Promise<void> {
   const skipped = queued.filter((delivery) => !bodies.has(idOf(delivery)));
   const withoutBody = new Set((await findWithoutBody(client, skipped)).map(idOf));
   for (const { endpoint, readAhead } of wanted) {
     const own = skipped.filter((one) => withoutBody.has(idOf(one)) && one.endpointId === endpoint.endpointId);
     await finishDeliveries(client, endpoint, own, 'dropped', nowMs);
+    ended.dropped += own.length;
     await unparkNext(client, endpoint, orderingKeys(own));
     if (own.length > 0) readAhead.restart();
   }

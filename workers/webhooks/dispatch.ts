@@ -8,6 +8,7 @@ import type { Attempt, ClaimedDelivery } from './attempt.ts';
 import { claimDeliveries, type EndpointToClaim } from './claim.ts';
 import { endExpiredHolds } from './expired-holds.ts';
 import { concurrencyOf } from './health.ts';
+import { countEnded, type EndedDeliveries } from './metrics.ts';
 import type { ReadAhead } from './read-ahead.ts';
 import { recordAttempts } from './results.ts';
 import { backfillQueue, type CreatedBetween } from './sql/backfill-queue.ts';
@@ -111,11 +112,12 @@ export async function dispatchEndpoints(
   context: DispatchContext,
   works: readonly EndpointWork[],
 ): Promise<(Dispatched | undefined)[]> {
-  return await inTransaction(
+  const ended: EndedDeliveries = { delivered: 0, failed: 0, dropped: 0 };
+  const dispatches = await inTransaction(
     context.pool,
     async (client) => {
       const locked = await lockAll(client, works);
-      const dispatched = await dispatchLocked(client, [...locked.values()], context);
+      const dispatched = await dispatchLocked(client, [...locked.values()], { ...context, ended });
       const results: (Dispatched | undefined)[] = [];
       for (const work of works) {
         const isMissing = !locked.has(work) && !(await hasEndpoint(client, work.id));
@@ -125,12 +127,17 @@ export async function dispatchEndpoints(
     },
     { preferIndexes: true, pipelined: true, prepare: true },
   );
+  countEnded(ended);
+  return dispatches;
 }
+
+/** A dispatch in its transaction, which counts the deliveries that it ends. */
+type CountedDispatch = DispatchContext & { readonly ended: EndedDeliveries };
 
 async function dispatchLocked(
   client: Queryable,
   locked: readonly Locked[],
-  context: DispatchContext,
+  context: CountedDispatch,
 ): Promise<Map<EndpointWork, Dispatched>> {
   const nowMs = context.clock.nowMs();
   const recorded = await recordAll(client, locked, context, nowMs);
@@ -186,7 +193,7 @@ async function lockAll(
 async function recordAll(
   client: Queryable,
   locked: readonly Locked[],
-  context: DispatchContext,
+  context: CountedDispatch,
   nowMs: number,
 ): Promise<Locked[]> {
   const deliveries = (of: 'unsent' | 'slow') =>
@@ -250,7 +257,7 @@ function resultOf({ endpoint }: Locked, context: DispatchContext, prepared: Prep
 async function prepareClaim(
   client: Queryable,
   locked: Locked,
-  context: DispatchContext,
+  context: CountedDispatch,
   nowMs: number,
 ): Promise<Prepared> {
   const { endpoint, work } = locked;
@@ -264,6 +271,7 @@ async function prepareClaim(
   }
   if (endpoint.health.state !== 'enabled' || endpoint.secret === null) {
     const dropped = await dropWaiting(client, endpoint, { nowMs, limit: DROPPED_MAX });
+    context.ended.dropped += dropped;
     work.readAhead.clear();
     return { more: dropped === DROPPED_MAX };
   }

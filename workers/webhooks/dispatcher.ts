@@ -7,7 +7,7 @@ import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
 import { createRateLimitedLog, type RateLimitedLog } from '../../shared/rate-limited-log.ts';
 import type { WebhookAgent } from '../../shared/webhooks/connect.ts';
 import { createSend, type Send } from '../../shared/webhooks/send.ts';
-import type { ClaimedDelivery } from './attempt.ts';
+import { type ClaimedDelivery, sendAttempt } from './attempt.ts';
 import { Backfill } from './backfill.ts';
 import { type DispatchContext, type Dispatched, EndpointLocked, type EndpointWork } from './dispatch.ts';
 import { dispatchBySize } from './dispatch-by-size.ts';
@@ -228,7 +228,7 @@ class EndpointDispatcher implements Dispatcher {
   }
 
   async #sendDelivery(endpoint: EndpointQueue, delivery: ClaimedDelivery): Promise<void> {
-    const attempt = { delivery, ...(await this.#send(delivery)) };
+    const attempt = await sendAttempt(this.#send, delivery);
     const { messageId, attempt: number } = delivery;
     this.#options.logger.debug(
       { ...endpoint.id, messageId, attempt: number, outcome: attempt.outcome.kind },

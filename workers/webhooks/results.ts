@@ -5,6 +5,7 @@ import { attemptPartsOf } from '../../shared/webhooks/exchange.ts';
 import { insertWebhookEvents, type WebhookEvent } from '../sql/webhook-events.ts';
 import type { Attempt } from './attempt.ts';
 import { healthAfter } from './health.ts';
+import type { EndedDeliveries } from './metrics.ts';
 import { attemptsMax, nextAttemptAtMs } from './schedule.ts';
 import {
   type EndpointHealth,
@@ -30,6 +31,8 @@ export interface RecordOptions {
   readonly nowMs: number;
   readonly nextId: IdGenerator;
   readonly random: () => number;
+  /** Counts the deliveries that end. */
+  readonly ended: EndedDeliveries;
 }
 
 /** Attempts at a locked endpoint. */
@@ -81,9 +84,9 @@ async function finishRecording(
   const byId = new Map(recorded.map((one) => [one.messageId, one]));
   const counted = attempts.filter(({ delivery }) => byId.has(delivery.messageId));
   if (counted.length === 0) return { health: endpoint.health, ended: new Set(), unparked: false };
-  const ended = new Set(
-    counted.filter((attempt) => hasEnded(endpoint, attempt)).map(({ delivery }) => delivery.messageId),
-  );
+  const last = counted.filter((attempt) => hasEnded(endpoint, attempt));
+  for (const { outcome } of last) options.ended[outcome.kind] += 1;
+  const ended = new Set(last.map(({ delivery }) => delivery.messageId));
   const keys = recorded.filter(({ parked, messageId }) => parked && ended.has(messageId));
   await unparkNext(client, endpoint, orderingKeys(keys));
   const health = healthAfter(endpoint.health, counted);
