@@ -153,8 +153,24 @@ export interface ConsumerStatus {
   readonly problem: string | undefined;
 }
 
+/** What a consumer knows of the records of a partition from an offset on. */
+export interface Backlog {
+  /** Known number of records. */
+  readonly records: bigint;
+  /**
+   * When the log accepted the first of them, in milliseconds since the Unix epoch; an estimate until
+   * it is read. Undefined without a record.
+   */
+  readonly oldestMs: number | undefined;
+}
+
 export interface LogConsumer {
   status(): ConsumerStatus;
+  /**
+   * Returns what is known of an assigned partition's records from an offset on, without a request to
+   * the log. Undefined if the partition is not assigned.
+   */
+  backlog(partition: number, from: bigint): Backlog | undefined;
   /**
    * Asks for a partition's start offset again, once its handler has ended. Does nothing if the
    * partition is not assigned.

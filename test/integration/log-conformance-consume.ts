@@ -96,6 +96,50 @@ export function testConsuming(bench: LogBench): void {
     expect(consumer.status().stopped.size).toBe(0);
   });
 
+  it('reports the records from an offset on, and when the log accepted the first of them', async () => {
+    const topic = await makeTopic();
+    const publisher = makePublisher();
+    await publisher.publish(topic, [record(0, 'zero'), record(0, 'one')]);
+    let release = () => {};
+    let batch: LogBatch | undefined;
+    const consumer = bench.harness.log.createConsumer({
+      ...{ topic, group: makeGroup(), batchRecordsMax: 10 },
+      startOffset: async (_, bounds) => bounds.earliest,
+      async onBatch(given) {
+        batch = given;
+        await new Promise<void>((resolve) => {
+          release = resolve;
+        });
+      },
+    });
+    onTestFinished(async () => {
+      release();
+      await consumer.close();
+    });
+    const waiting = async (records: bigint) => {
+      const backlog = () => consumer.backlog(0, batch!.records[0]!.offset);
+      await waitFor(() => batch && backlog()?.records === records, {
+        timeoutMs: 20_000,
+        what: `${records} records that wait`,
+      });
+      return backlog()!;
+    };
+    expect(await waiting(2n)).toEqual({ records: 2n, oldestMs: batch!.records[0]!.timestampMs });
+    expect(consumer.backlog(0, 1n)).toEqual({ records: 1n, oldestMs: batch!.records[1]!.timestampMs });
+    expect(consumer.backlog(0, 2n)).toEqual({ records: 0n, oldestMs: undefined });
+    expect(consumer.backlog(1, 0n)).toEqual({ records: 0n, oldestMs: undefined });
+    expect(consumer.backlog(7, 0n)).toBeUndefined();
+    // Records are counted while the handler is busy.
+    const publishedAtMs = Date.now();
+    await publisher.publish(topic, [record(0, 'two')]);
+    expect((await waiting(3n)).oldestMs).toBe(batch!.records[0]!.timestampMs);
+    const [first] = batch!.records;
+    release();
+    await waitFor(() => batch!.records[0] !== first, { timeoutMs: 20_000, what: 'the third record' });
+    expect(await waiting(1n)).toEqual({ records: 1n, oldestMs: batch!.records[0]!.timestampMs });
+    expect(batch!.records[0]!.timestampMs).toBeGreaterThanOrEqual(publishedAtMs - 1000);
+  });
+
   it('calls startOffset again after POSITION_LOST, and reports the reason until a batch is handled', async () => {
     const topic = await makeTopic();
     const records = Array.from({ length: 10 }, (_, index) => record(0, `record ${index}`));

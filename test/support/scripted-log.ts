@@ -1,5 +1,7 @@
+import { backlogFrom } from '../../shared/log/backlog.ts';
 import { headerList } from '../../shared/log/headers.ts';
 import type {
+  Backlog,
   ConsumerOptions,
   EventLog,
   LogConsumer,
@@ -27,6 +29,8 @@ export interface ScriptedConsumer extends LogConsumer {
   read(partition: number): Promise<void>;
   /** Assigns a partition and resolves with its start offset, without reading. */
   take(partition: number): Promise<bigint>;
+  /** Takes a partition away, as a rebalance does. */
+  revoke(partition: number): void;
   /** Partitions whose restart was requested from outside. */
   readonly asked: number[];
   /**
@@ -138,6 +142,10 @@ class PartitionConsumer implements ScriptedConsumer {
     });
   }
 
+  revoke(partition: number): void {
+    this.#taken.delete(partition);
+  }
+
   async read(partition: number): Promise<void> {
     await this.deliver(partition, await this.take(partition));
   }
@@ -158,6 +166,13 @@ class PartitionConsumer implements ScriptedConsumer {
     const settled = handled.catch(() => {});
     this.#running.add(settled);
     await handled.finally(() => this.#running.delete(settled));
+  }
+
+  backlog(partition: number, from: bigint): Backlog | undefined {
+    if (!this.#taken.has(partition)) return undefined;
+    const { topic } = this.#options;
+    const { records } = this.#partitions.at(topic, partition);
+    return backlogFrom(from, this.#partitions.latest(topic, partition), [records], 0);
   }
 
   status(): ReturnType<LogConsumer['status']> {

@@ -1,6 +1,6 @@
 import type { Logger } from '../../logging.ts';
 import type { Pool } from '../../postgres/pool.ts';
-import type { ConsumerOptions, ConsumerStatus, LogConsumer } from '../log.ts';
+import type { Backlog, ConsumerOptions, ConsumerStatus, LogConsumer } from '../log.ts';
 import { Gathering } from './gathering.ts';
 import { PartitionReader } from './partition-reader.ts';
 import type { RecentRecords } from './recent-records.ts';
@@ -59,6 +59,10 @@ export class EmbeddedConsumer implements LogConsumer {
       lag: readers.reduce((sum, [, reader]) => sum + reader.lag(), 0n),
       problem: watch.problem(),
     };
+  }
+
+  backlog(partition: number, from: bigint): Backlog | undefined {
+    return this.readers.get(partition)?.backlog(from);
   }
 
   restart(partition: number): void {

@@ -2,8 +2,9 @@ import { type Backoff, backoffMs, retryUntilSuccess, sleep } from '../../async.t
 import { errorCode, errorMessage } from '../../errors.ts';
 import type { Logger } from '../../logging.ts';
 import type { Pool } from '../../postgres/pool.ts';
+import { backlogFrom } from '../backlog.ts';
 import { fromPairs, headerList } from '../headers.ts';
-import { type ConsumerOptions, type LogRecord, POSITION_LOST } from '../log.ts';
+import { type Backlog, type ConsumerOptions, type LogRecord, POSITION_LOST } from '../log.ts';
 import type { Gathering } from './gathering.ts';
 import type { RecentReader, RecentRecords } from './recent-records.ts';
 import { readRecords, type StoredRecord } from './sql/log-records.ts';
@@ -39,6 +40,10 @@ export class PartitionReader {
   private readonly ended: Promise<void>;
   /** The next offset to handle; undefined until the consumer has provided the start offset. */
   private next: bigint | undefined;
+  /** The records of the current batch. */
+  private handling: readonly LogRecord[] = [];
+  /** Estimates when the log accepted the first record that is not in memory; see backlog.ts. */
+  private unreadFromMs = Date.now();
   private stopReason: string | undefined;
   /** The reason why the last read failed; undefined after a success. */
   private readFailure: string | undefined;
@@ -68,6 +73,10 @@ export class PartitionReader {
     if (bounds === undefined) return 0n;
     const lag = bounds.latest - (this.next ?? bounds.earliest);
     return lag > 0n ? lag : 0n;
+  }
+
+  backlog(from: bigint): Backlog {
+    return backlogFrom(from, this.bounds()?.latest ?? 0n, [this.handling], this.unreadFromMs);
   }
 
   /** Returns why the partition is not being read; undefined while it is. */
@@ -126,7 +135,9 @@ export class PartitionReader {
   }
 
   private async readNext(from: bigint): Promise<void> {
+    const wasIdle = this.lag() === 0n;
     await this.options.watch.reached(this.topic, this.partition, from, this.interrupted);
+    if (wasIdle) this.unreadFromMs = Date.now();
     if (this.lag() < BigInt(this.options.consumer.batchRecordsMax)) await this.options.gathering.turn();
     if (!this.interrupted.aborted) await this.retry(BATCH_BACKOFF, () => this.handleBatch(from));
   }
@@ -134,8 +145,10 @@ export class PartitionReader {
   private async handleBatch(from: bigint): Promise<void> {
     const records = await this.read(from);
     if (records.length === 0) return this.skipDeleted(from);
+    this.handling = records;
     // Redelivers the same batch until it is handled: a retry must contain the same records.
     await this.retry(BATCH_BACKOFF, () => this.handle(records));
+    this.handling = [];
   }
 
   private async read(from: bigint): Promise<LogRecord[]> {
@@ -158,7 +171,8 @@ export class PartitionReader {
     const { topic, partition } = this;
     const { consumer, watch } = this.options;
     const { signal } = this.closing;
-    const end = records.at(-1)!.offset + 1n;
+    const last = records.at(-1)!;
+    const end = last.offset + 1n;
     watch.appended(topic, partition, end);
     const latest = this.bounds()?.latest ?? end;
     try {
@@ -172,6 +186,7 @@ export class PartitionReader {
     this.lostBatches = 0;
     this.stopReason = undefined;
     this.next = end;
+    this.unreadFromMs = last.timestampMs;
   }
 
   private async restartAfterLoss(error: unknown): Promise<void> {

@@ -1,6 +1,6 @@
 import { backoffMs, sleep } from '../../async.ts';
 import type { Logger } from '../../logging.ts';
-import type { ConsumerOptions, ConsumerStatus, LogConsumer, PartitionBounds } from '../log.ts';
+import type { Backlog, ConsumerOptions, ConsumerStatus, LogConsumer, PartitionBounds } from '../log.ts';
 import type { KafkaBoundsWatch } from './bounds-watch.ts';
 import type { KafkaConnection } from './client.ts';
 import { OffsetCommits } from './commits.ts';
@@ -68,6 +68,10 @@ export class KafkaConsumer implements LogConsumer {
     }
     const partitions = [...this.readers.keys()].sort((a, b) => a - b);
     return { joined: this.isJoined, partitions, stopped, lag, problem: this.problem };
+  }
+
+  backlog(partition: number, from: bigint): Backlog | undefined {
+    return this.readers.get(partition)?.backlog(from);
   }
 
   restart(partition: number): void {

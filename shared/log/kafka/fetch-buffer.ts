@@ -21,6 +21,11 @@ export class FetchBuffer {
     return this.records.length;
   }
 
+  /** Returns the records, oldest first. */
+  peek(): readonly LogRecord[] {
+    return this.records;
+  }
+
   /** Returns whether the buffer is full, so that fetching should pause. */
   isFull(): boolean {
     return this.bytes >= BUFFERED_BYTES_MAX;

@@ -1,7 +1,14 @@
 import { backoffMs, sleep } from '../../async.ts';
 import { errorCode, errorMessage } from '../../errors.ts';
 import type { Logger } from '../../logging.ts';
-import { type ConsumerOptions, type LogRecord, type PartitionBounds, POSITION_LOST } from '../log.ts';
+import { backlogFrom } from '../backlog.ts';
+import {
+  type Backlog,
+  type ConsumerOptions,
+  type LogRecord,
+  type PartitionBounds,
+  POSITION_LOST,
+} from '../log.ts';
 import { FetchBuffer } from './fetch-buffer.ts';
 
 const HANDLER_BACKOFF = { minMs: 100, maxMs: 5_000 };
@@ -66,6 +73,10 @@ export class PartitionReader {
   private nextFetch: bigint | undefined;
   private handledTo: bigint | undefined;
   private latest = 0n;
+  /** The records of the current batch. */
+  private handling: readonly LogRecord[] = [];
+  /** Estimates when the log accepted the first record that is not in memory; see backlog.ts. */
+  private unreadFromMs = Date.now();
   private stopReason: string | undefined;
   /** Consecutive batches that failed with `POSITION_LOST`. */
   private lostBatches = 0;
@@ -111,7 +122,9 @@ export class PartitionReader {
    * fetched.
    */
   noteEnd(latest: bigint): void {
-    if (latest > this.latest) this.latest = latest;
+    if (latest <= this.latest) return;
+    if (this.lag() === 0n) this.unreadFromMs = Date.now();
+    this.latest = latest;
   }
 
   /** Drops fetched records, and asks for the start offset again once the handler has ended. */
@@ -130,6 +143,10 @@ export class PartitionReader {
 
   lag(): bigint {
     return this.handledTo === undefined || this.latest < this.handledTo ? 0n : this.latest - this.handledTo;
+  }
+
+  backlog(from: bigint): Backlog {
+    return backlogFrom(from, this.latest, [this.handling, this.buffer.peek()], this.unreadFromMs);
   }
 
   /**
@@ -164,12 +181,12 @@ export class PartitionReader {
 
   private async tryStart(): Promise<void> {
     const bounds = await this.source.bounds(this.partition);
+    this.latest = bounds.latest;
     const offset = await this.consumer.startOffset(this.partition, bounds);
     if (this.retiring.signal.aborted) return;
     // If there is a record, only its handler can detect whether the log was replaced by another
     // one.
     if (this.lostBatches === 0 || offset >= bounds.latest) this.stopReason = undefined;
-    this.latest = bounds.latest;
     this.nextFetch = offset;
     this.handledTo = offset;
     this.source.seek(this.partition, offset);
@@ -180,10 +197,15 @@ export class PartitionReader {
   private async handle(): Promise<void> {
     const records = this.buffer.take(this.consumer.batchRecordsMax);
     if (!this.buffer.isFull()) this.setPaused(false);
-    if (!(await this.handleUntilDone(records))) return;
+    this.handling = records;
+    const isDone = await this.handleUntilDone(records);
+    this.handling = [];
+    if (!isDone) return;
     this.lostBatches = 0;
     this.stopReason = undefined;
-    this.handledTo = records[records.length - 1]!.offset + 1n;
+    const last = records[records.length - 1]!;
+    this.handledTo = last.offset + 1n;
+    this.unreadFromMs = last.timestampMs;
     this.source.handled(this.partition, this.handledTo);
   }
 
