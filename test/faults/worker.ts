@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { runMain } from '../../shared/process/main.ts';
-import type { BatchStep } from '../../workers/consume/store-batch.ts';
+import type { BatchStep } from '../../workers/consume/batch-transaction.ts';
 import { NAME, runWorker } from '../../workers/process.ts';
 
 /**

@@ -7,7 +7,7 @@ import { createKeyRing } from '../../shared/keyring/keyring.ts';
 import { createApiKey } from '../../shared/postgres/api-keys.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { createTenant } from '../../shared/postgres/tenants.ts';
-import type { BatchStep } from '../../workers/consume/store-batch.ts';
+import type { BatchStep } from '../../workers/consume/batch-transaction.ts';
 import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
 import { automationEvents } from '../../workers/kinds/automation-events.ts';
 import { conversationMetadata } from '../../workers/kinds/conversation-metadata.ts';

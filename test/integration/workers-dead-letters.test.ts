@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { findTenantsOver } from '../../gateway/sql/dead-letters.ts';
 import type { LogHeader } from '../../shared/log/log.ts';
-import { BATCH_STEPS } from '../../workers/consume/store-batch.ts';
+import { BATCH_STEPS } from '../../workers/consume/batch-transaction.ts';
 import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
 import { createCredentialsKind } from '../../workers/kinds/credentials.ts';
 import { addDeadLetter } from '../support/dead-letters.ts';

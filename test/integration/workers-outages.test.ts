@@ -1,9 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../shared/clock.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
-import { BATCH_STEPS } from '../../workers/consume/store-batch.ts';
+import { BATCH_STEPS } from '../../workers/consume/batch-transaction.ts';
 import { createTransactionSlots } from '../../workers/consume/transaction-slots.ts';
 import { interceptedPool } from '../support/intercepted-pool.ts';
+import { metricValue } from '../support/metric-value.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { startProxiedPool } from '../support/proxied-pool.ts';
 import { waitFor } from '../support/wait.ts';
@@ -107,6 +108,58 @@ describe('a worker', () => {
     expect(await b.patches()).toEqual(['old']);
     expect(await b.deadLetters()).toEqual([]);
     await close();
+  });
+
+  it('reports its lag, which grows while the database is down and ends with it', async () => {
+    const b = await bench();
+    const { topic } = b;
+    const isDown = { now: false };
+    const { consumer, close } = b.startWorker({
+      onStep: () => {
+        if (isDown.now) throw Object.assign(new Error('socket'), { code: 'ECONNREFUSED' });
+      },
+    });
+    const lag = async () => ({
+      records: await metricValue('sluice_worker_lag_records', { topic }),
+      seconds: await metricValue('sluice_worker_lag_seconds', { topic }),
+      reading: await metricValue('sluice_worker_partitions', { topic, state: 'reading' }),
+      stalled: await metricValue('sluice_worker_partitions', { topic, state: 'stalled' }),
+    });
+    expect(await lag()).toEqual({ records: 0, seconds: 0, reading: 0, stalled: 0 });
+    b.append(agent(), { id: 'a' });
+    await consumer.read(0);
+    b.clock.ms += 3_600_000;
+    expect(await lag()).toEqual({ records: 0, seconds: 0, reading: 1, stalled: 0 });
+
+    isDown.now = true;
+    b.append(agent(), { id: 'b' });
+    b.append(agent(), { id: 'c' });
+    const reading = consumer.deliver(0, 0n);
+    await waitFor(async () => (await lag()).stalled === 1, { timeoutMs: 5000, what: 'a stalled partition' });
+    b.clock.ms += 60_000;
+    expect(await lag()).toEqual({ records: 2, seconds: 60, reading: 0, stalled: 1 });
+    b.clock.ms += 60_000;
+    expect(await lag()).toMatchObject({ seconds: 120 });
+    expect(
+      await metricValue('sluice_worker_batch_failures_total', { topic, reason: 'unavailable' }),
+    ).toBeGreaterThan(0);
+    isDown.now = false;
+    await reading;
+    expect(await lag()).toEqual({ records: 0, seconds: 0, reading: 1, stalled: 0 });
+
+    // While it catches up, the lag is that of the first record that is not stored.
+    b.append(agent(), { id: 'd' });
+    b.clock.ms += 10_000;
+    b.append(agent(), { id: 'e' });
+    b.clock.ms += 10_000;
+    expect(await lag()).toMatchObject({ records: 2, seconds: 20 });
+    await consumer.deliver(0, 3n, 4n);
+    expect(await lag()).toMatchObject({ records: 1, seconds: 10 });
+    // Another worker has the partition now, and reports it.
+    consumer.revoke(0);
+    expect(await lag()).toEqual({ records: 0, seconds: 0, reading: 0, stalled: 0 });
+    await close();
+    expect(await metricValue('sluice_worker_lag_records', { topic })).toBeUndefined();
   });
 
   it('reports why it is stalled, and when only an operator can help', async () => {

@@ -9,7 +9,7 @@ import { DeltaWriter } from '../../shared/message-sent/delta-bytes.ts';
 import { readTypeCounts } from '../../shared/postgres/message-sent-counts.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { COMPACTION_STEPS, compactDeltas } from '../../workers/compact-deltas.ts';
-import { BATCH_STEPS } from '../../workers/consume/store-batch.ts';
+import { BATCH_STEPS } from '../../workers/consume/batch-transaction.ts';
 import { foldDataQuality } from '../../workers/fold-data-quality.ts';
 import {
   createMessageBench,

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../shared/clock.ts';
 import { mapInSlices } from '../../shared/map-in-slices.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
-import { BATCH_STEPS, type BatchStep } from '../../workers/consume/store-batch.ts';
+import { BATCH_STEPS, type BatchStep } from '../../workers/consume/batch-transaction.ts';
 import { createTransactionSlots, type TransactionSlots } from '../../workers/consume/transaction-slots.ts';
 import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
 import { createTestDatabase } from '../support/postgres.ts';

@@ -107,9 +107,12 @@ export class BisectingStore<Row> {
     });
   }
 
-  decode(records: readonly LogRecord[]): Promise<Candidate<Row>[]> {
+  async decode(records: readonly LogRecord[]): Promise<Candidate<Row>[]> {
+    const startedAtMs = performance.now();
     const context = this.#decodeContext();
-    return mapInSlices(records, (record) => toCandidate(this.#kind, record, context));
+    const candidates = await mapInSlices(records, (record) => toCandidate(this.#kind, record, context));
+    this.#deps.metrics.endStage('decode', startedAtMs);
+    return candidates;
   }
 
   /** Records that a transaction with the partition's records was committed. */

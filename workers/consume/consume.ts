@@ -4,13 +4,19 @@ import type { EventLog, LogConsumer, PartitionBounds } from '../../shared/log/lo
 import type { RecordKind } from '../kinds/record-kind.ts';
 import { ErasedIds } from './erased-ids.ts';
 import { classifyFault } from './faults.ts';
+import { reportLag } from './lag-metrics.ts';
+import { TopicMetrics } from './metrics.ts';
 import { PartitionConsumer, type PartitionDeps } from './partition-consumer.ts';
 import { PlainInserts } from './plain-inserts.ts';
 import { findStart, type StoredPosition } from './position-fencing.ts';
 import { Rounds } from './rounds.ts';
+import { type TopicLag, topicLag } from './topic-lag.ts';
 import { type TopicStatus, topicStatus } from './topic-status.ts';
 
-export interface ConsumeDeps extends Omit<PartitionDeps, 'topic' | 'plainInserts' | 'erasedIds'> {
+/** What belongs to one topic. */
+type OfTopic = 'topic' | 'plainInserts' | 'erasedIds' | 'metrics';
+
+export interface ConsumeDeps extends Omit<PartitionDeps, OfTopic> {
   readonly log: Pick<EventLog, 'createConsumer'>;
   /** Prefix of the names of topics and consumer groups. */
   readonly prefix: string;
@@ -19,6 +25,8 @@ export interface ConsumeDeps extends Omit<PartitionDeps, 'topic' | 'plainInserts
 export interface TopicConsumer {
   readonly topic: string;
   status(): TopicStatus;
+  /** Returns the lag of this process's partitions, as known in memory. */
+  lag(): TopicLag;
   /**
    * Returns the positions that the workers of idle partitions last stored or read, by partition.
    */
@@ -40,15 +48,22 @@ export function startConsuming<Row>(deps: ConsumeDeps, kind: RecordKind<Row>): T
 
 class KindConsumer<Row> implements TopicConsumer {
   readonly topic: string;
-  readonly #deps: ConsumeDeps & Pick<PartitionDeps, 'topic' | 'plainInserts' | 'erasedIds'>;
+  readonly #deps: ConsumeDeps & Pick<PartitionDeps, OfTopic>;
   readonly #kind: RecordKind<Row>;
   readonly #consumer: LogConsumer;
   readonly #rounds: Rounds<Row>;
+  readonly #stopReporting: () => void;
   readonly #partitions = new Map<number, PartitionConsumer<Row>>();
 
   constructor(deps: ConsumeDeps, kind: RecordKind<Row>) {
     this.topic = topicOf(deps.prefix, kind.kind);
-    this.#deps = { ...deps, topic: this.topic, plainInserts: new PlainInserts(), erasedIds: new ErasedIds() };
+    this.#deps = {
+      ...deps,
+      topic: this.topic,
+      plainInserts: new PlainInserts(),
+      erasedIds: new ErasedIds(),
+      metrics: new TopicMetrics(this.topic),
+    };
     this.#kind = kind;
     this.#rounds = new Rounds(this.#deps, kind);
     this.#consumer = deps.log.createConsumer({
@@ -58,10 +73,15 @@ class KindConsumer<Row> implements TopicConsumer {
       startOffset: (partition, bounds) => this.#startPartition(partition, bounds),
       onBatch: (batch) => this.#partitions.get(batch.partition)!.handle(batch),
     });
+    this.#stopReporting = reportLag(this);
   }
 
   status(): TopicStatus {
     return topicStatus(this.topic, this.#consumer.status(), this.#partitions, this.#deps.clock.nowMs());
+  }
+
+  lag(): TopicLag {
+    return topicLag(this.#consumer, this.#partitions, this.#deps.clock.nowMs());
   }
 
   storedPositions(): Map<number, StoredPosition> {
@@ -79,6 +99,7 @@ class KindConsumer<Row> implements TopicConsumer {
   }
 
   async close(): Promise<void> {
+    this.#stopReporting();
     await this.#consumer.close();
     await Promise.all([...this.#partitions.values()].map((partition) => partition.release()));
   }

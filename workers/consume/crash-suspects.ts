@@ -9,7 +9,7 @@ import {
   revertAloneStart,
   revertStart,
 } from '../sql/log-positions.ts';
-import { LOCK_TIMEOUT_MS } from './store-batch.ts';
+import { LOCK_TIMEOUT_MS } from './batch-transaction.ts';
 
 export interface CrashSuspectsDeps {
   readonly pool: Pool;

@@ -93,6 +93,42 @@ export function classifyFault(error: unknown): Fault {
   };
 }
 
+/** Why a batch failed, in classes that operators act on. */
+export const FAILURE_REASONS = [
+  'record',
+  'bound',
+  'no-partition',
+  'disk-full',
+  'connections',
+  'lock',
+  'timeout',
+  'refused',
+  'unavailable',
+  'position',
+  'unexpected',
+] as const;
+
+export type FailureReason = (typeof FAILURE_REASONS)[number];
+
+const REASONS: Readonly<Record<string, FailureReason>> = {
+  '40001': 'lock',
+  '40P01': 'lock',
+  '53100': 'disk-full',
+  '53300': 'connections',
+  '55P03': 'lock',
+};
+
+/** Returns the class of an error of storing a batch. */
+export function failureReason(error: unknown): FailureReason {
+  if (databaseRefusal(error)) return 'refused';
+  const reason = REASONS[sqlStateOf(error) ?? ''];
+  if (reason) return reason;
+  const { kind, suspected } = classifyFault(error);
+  if (suspected === 'time') return 'timeout';
+  if (kind === 'wait') return 'unavailable';
+  return kind === 'stop' ? 'position' : kind;
+}
+
 interface PostgresError extends Error {
   readonly table?: string;
   readonly column?: string;

@@ -83,6 +83,11 @@ export class PartitionConsumer<Row> {
     return this.#status;
   }
 
+  /** Returns the offset up to which this worker knows the partition to be stored. */
+  get nextOffset(): bigint {
+    return this.#nextOffset;
+  }
+
   /**
    * Returns the position that this worker last stored or read; undefined while it is busy, or
    * stalled at its last batch.

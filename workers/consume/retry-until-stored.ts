@@ -11,6 +11,7 @@ import {
 import type { RecordKind } from '../kinds/record-kind.ts';
 import { type DecodeContext, toCandidate } from './decode.ts';
 import { classifyFault, type Fault } from './faults.ts';
+import type { TopicMetrics } from './metrics.ts';
 import type { WaitsFor } from './partition-status.ts';
 import type { TransactionSlots } from './transaction-slots.ts';
 
@@ -18,6 +19,7 @@ export interface RetryDeps<Row> {
   readonly pool: Pool;
   readonly logger: Logger;
   readonly slots: TransactionSlots;
+  readonly metrics: TopicMetrics;
   readonly kind: RecordKind<Row>;
   decodeContext(): DecodeContext;
   /** Called when the work begins to wait for a slot, and when it gets one. */
@@ -136,13 +138,16 @@ class RetryingStore<Row> {
   }
 
   async #inSlot<T>(work: () => Promise<T>): Promise<T> {
-    const { slots, onWait } = this.#deps;
+    const { slots, metrics, onWait } = this.#deps;
+    const waitsSinceMs = performance.now();
     const attempt = async () => {
+      metrics.endStage('slot', waitsSinceMs);
       onWait('database');
       this.#successesBefore ??= slots.successes();
       try {
         return await work();
       } catch (error) {
+        metrics.countFailure(error);
         if (classifyFault(error).kind !== 'stop') await this.#mode.onRetry?.();
         throw error;
       }

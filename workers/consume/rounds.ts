@@ -154,11 +154,17 @@ export class Rounds<Row> {
     try {
       // Decoded in the slot, because a record that is stored alone must be the only suspect if the
       // process crashes.
-      const { slots, topic } = this.#deps;
-      const results = await slots.shared(() => this.#storeBySize(shares), topic);
+      const { slots, topic, metrics } = this.#deps;
+      const waitsSinceMs = performance.now();
+      const store = () => {
+        metrics.endStage('slot', waitsSinceMs);
+        return this.#storeBySize(shares);
+      };
+      const results = await slots.shared(store, topic);
       this.#onStored(shares, results);
     } catch (error) {
-      const { topic, logger } = this.#deps;
+      const { topic, logger, metrics } = this.#deps;
+      metrics.countFailure(error);
       const records = countRecords(shares);
       const { text: reason } = classifyFault(error);
       logger.info(

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { BATCH_STEPS } from '../../../workers/consume/store-batch.ts';
+import { BATCH_STEPS } from '../../../workers/consume/batch-transaction.ts';
 import type { Fault } from '../fault.ts';
 import type { Laboratory } from '../laboratory.ts';
 import { failuresSince } from '../ledger.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/errors.ts';
 import { POSITION_LOST } from '../../../shared/log/log.ts';
-import { classifyFault } from '../../../workers/consume/faults.ts';
+import { classifyFault, failureReason } from '../../../workers/consume/faults.ts';
 
 const server = (code: string, more: object = {}) =>
   Object.assign(new Error('value "planted" of the record'), {
@@ -37,6 +37,34 @@ describe('a fault', () => {
     ['XX000', 'unexpected'],
   ])('of SQLSTATE %s has the type %s', (code, kind) => {
     expect(classifyFault(server(code)).kind).toBe(kind);
+  });
+
+  it.each([
+    ['22021', 'record'],
+    ['23514', 'no-partition'],
+    ['53100', 'disk-full'],
+    ['53300', 'connections'],
+    ['55P03', 'lock'],
+    ['40P01', 'lock'],
+    ['57014', 'timeout'],
+    ['25P03', 'timeout'],
+    ['57P01', 'unavailable'],
+    ['08006', 'unavailable'],
+    ['25006', 'refused'],
+    ['28P01', 'refused'],
+    ['42501', 'refused'],
+    ['42P01', 'unexpected'],
+  ])('of SQLSTATE %s counts as %s', (code, reason) => {
+    expect(failureReason(server(code))).toBe(reason);
+  });
+
+  it.each([
+    [new AppError(POSITION_LOST, 'another log'), 'position'],
+    [new AppError('BATCH_BOUND_EXCEEDED', 'too many'), 'bound'],
+    [Object.assign(new Error('socket'), { code: 'ECONNRESET' }), 'unavailable'],
+    [new TypeError('a bug'), 'unexpected'],
+  ])('without a SQLSTATE counts as its class', (error, reason) => {
+    expect(failureReason(error)).toBe(reason);
   });
 
   it('of a record contains none of its values', () => {
