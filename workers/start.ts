@@ -19,6 +19,7 @@ import { conversationMetadata } from './kinds/conversation-metadata.ts';
 import { createCredentialsKind } from './kinds/credentials.ts';
 import { messageSent } from './kinds/message-sent.ts';
 import { startMaintenance } from './maintenance.ts';
+import { reportOpenDeadLetters } from './open-dead-letters.ts';
 
 export interface WorkersDeps {
   readonly pool: Pool;
@@ -97,11 +98,13 @@ export function startWorkers(deps: WorkersDeps): Workers {
     return startKind(kind, { ...consumeDeps, recordAgeMaxMs }, deps.credentialsTtlMs);
   });
   const positions = new PositionWatch({ pool, clock, consumers });
+  const stopReporting = reportOpenDeadLetters(pool, consumers, () => clock.nowMs());
   const observer = observe(consumers, positions, clock, health);
   return {
     status: () => consumers.map((consumer) => consumer.status()),
     async close() {
       clearInterval(observer);
+      stopReporting();
       await Promise.all(consumers.map((consumer) => consumer.close()));
       await Promise.all([maintenance.close(), imports.close(), positions.close()]);
     },

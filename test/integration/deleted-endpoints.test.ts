@@ -2,8 +2,11 @@ import { beforeAll, expect, test } from 'vitest';
 import { inTransaction, type Queryable, type Statement } from '../../shared/postgres/pool.ts';
 import { deleteEndpoint } from '../../shared/postgres/webhook-endpoints.ts';
 import { insertWebhookEvents } from '../../workers/sql/webhook-events.ts';
+import { reportQueue } from '../../workers/webhooks/queue-metrics.ts';
 import { findDueEndpoints } from '../../workers/webhooks/sql/due-endpoints.ts';
 import { findSubscribers } from '../../workers/webhooks/sql/endpoints.ts';
+import { countEndpoints, oldestDueAtMs } from '../../workers/webhooks/sql/totals.ts';
+import { metricsBy, metricValue } from '../support/metric-value.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { createWebhookBench, reply } from '../support/webhooks.ts';
 
@@ -82,6 +85,8 @@ test.each<[string, (db: Queryable) => Promise<unknown>]>([
     'insertWebhookEvents',
     (db) => insertWebhookEvents(db, [reply('tenant', 'K', 1)], { nowMs, nextId: bench.nextId }),
   ],
+  ['countEndpoints', (db) => countEndpoints(db, nowMs)],
+  ['oldestDueAtMs', (db) => oldestDueAtMs(db, nowMs)],
   ['findSubscribers', (db) => findSubscribers(db, 'tenant', 'automation.reply', 10)],
 ])('%s does not read endpoints that are deleted', async (_, operation) => {
   const reads = await readBy(operation);
@@ -94,6 +99,38 @@ test('deleted endpoints do not count against the limit of a tenant', async () =>
     `explain (format json) select count(*) from webhook_endpoints where tenant_id = 'tenant' and state <> 'deleted'`,
   );
   expect(JSON.stringify(rows)).toContain('"Index Name":"webhook_endpoints_live"');
+});
+
+test('the metrics count endpoints by state, and deliveries that wait', async () => {
+  const others = Array.from({ length: 3 }, () => bench.endpoint('other', 'https://example.com/'));
+  const [failing, paused, disabled] = await Promise.all(others);
+  const change = (set: string, endpointId: string) =>
+    pool.query(`update webhook_endpoints set ${set} where tenant_id = 'other' and endpoint_id = $1`, [
+      endpointId,
+    ]);
+  await change('failures = 1', failing!.endpointId);
+  await change(`paused_until = '9999-01-01T00:00:00Z'`, paused!.endpointId);
+  await change(`state = 'disabled'`, disabled!.endpointId);
+  const end = reportQueue(pool, () => nowMs + 60_000);
+  expect(await metricsBy('sluice_webhook_endpoints', 'state')).toEqual({
+    healthy: 21,
+    failing: 1,
+    paused: 1,
+    disabled: 1,
+  });
+  const { rows } = await pool.query('select count(*)::integer as queued from webhook_queue');
+  expect(await metricValue('sluice_webhook_waiting')).toBe(rows[0].queued);
+  expect(await metricValue('sluice_webhook_oldest_waiting_seconds')).toBe(60);
+  expect(await metricValue('sluice_webhook_recoveries_running')).toBe(0);
+  end();
+  expect(await metricValue('sluice_webhook_waiting')).toBeUndefined();
+
+  // Deliveries of endpoints that delay them are not late.
+  await pool.query(`update webhook_endpoints set failures = 1 where state = 'enabled'`);
+  const endFailing = reportQueue(pool, () => nowMs + 60_000);
+  expect(await metricValue('sluice_webhook_oldest_waiting_seconds')).toBe(0);
+  endFailing();
+  await pool.query(`update webhook_endpoints set failures = 0 where state = 'enabled'`);
 });
 
 test('a deleted endpoint is due while deliveries wait for it', async () => {

@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest';
+import { registry } from '../../shared/metrics/registry.ts';
 import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
+import { reportOpenDeadLetters } from '../../workers/open-dead-letters.ts';
 import { interceptedPool } from '../support/intercepted-pool.ts';
+import { metricsBy, metricValue } from '../support/metric-value.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import type { ScriptedConsumer } from '../support/scripted-log.ts';
 import { waitFor } from '../support/wait.ts';
-import { type AgentBench, agent, createAgentBench, DEATH } from '../support/worker-bench.ts';
+import { type AgentBench, agent, createAgentBench, DEATH, hash } from '../support/worker-bench.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -59,6 +62,42 @@ describe('a worker', () => {
       expect(await b.key('poison')).toMatchObject({ status: 'dead-lettered' });
       expect(await b.key('newer')).toMatchObject({ status: 'dead-lettered' });
       expect(await b.position()).toMatchObject({ next_offset: 11n, starts: 0 });
+      await close();
+    });
+
+    it('are counted by result and reason, as are the batches that they make fail', async () => {
+      const b = await bench();
+      const { topic } = b;
+      const { consumer, close } = b.startWorker({ batchRecordsMax: 10 });
+      const results = () => metricsBy('sluice_worker_records_total', 'result', { topic });
+      const reasons = () => metricsBy('sluice_dead_letters_total', 'reason', { topic });
+      expect(await results()).toEqual({ stored: 0, repeated: 0, conflict: 0, 'dead-letter': 0, skipped: 0 });
+      b.append(agent(), { id: 'a', contentHash: hash(1) });
+      b.append(agent(), { id: 'a', contentHash: hash(1) });
+      b.append(agent(), { id: 'a', contentHash: hash(2) });
+      b.append(agent(), { id: 'b', acceptedAtMs: b.clock.ms + 2 * DAY_MS });
+      b.appendRaw(Buffer.from('[1,2]'));
+      await consumer.read(0);
+      expect(await results()).toEqual({ stored: 1, repeated: 1, conflict: 1, 'dead-letter': 2, skipped: 0 });
+      expect(await metricValue('sluice_worker_rows_total', { topic })).toBe(4);
+      expect(await metricValue('sluice_worker_batch_failures_total', { topic })).toBe(0);
+      for (const stage of ['slot', 'decode', 'lock', 'deduplicate', 'write', 'commit']) {
+        const labels = { topic, stage };
+        expect(await metricValue('sluice_worker_batch_duration_seconds_count', labels)).toBeGreaterThan(0);
+      }
+
+      b.append(agent('planted \u0000'), { id: 'poison' });
+      b.append(agent(), { id: 'c', entity: 'other' });
+      await consumer.deliver(0, 4n);
+      expect(await results()).toEqual({ stored: 2, repeated: 1, conflict: 1, 'dead-letter': 3, skipped: 1 });
+      expect(await reasons()).toMatchObject({ undecodable: 1, time: 1, conflict: 1, refused: 1, crash: 0 });
+      expect(
+        await metricValue('sluice_worker_batch_failures_total', { topic, reason: 'record' }),
+      ).toBeGreaterThanOrEqual(2);
+      const end = reportOpenDeadLetters(pool, [{ topic }], b.clock.nowMs);
+      expect(await metricsBy('sluice_dead_letters_open', 'reason', { topic })).toEqual(await reasons());
+      expect(await registry.metrics()).not.toContain('planted');
+      end();
       await close();
     });
 

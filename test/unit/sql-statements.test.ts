@@ -186,6 +186,8 @@ const EXCEPTIONS: readonly {
       ['workers/sql/message-sent-deltas.ts', 'group by tenant_id', 'finds what to compact, per tenant'],
       ['workers/sql/event-keys.ts', 'with sent as (§)', 'inserts rows of given tenants and returns theirs'],
       ['shared/postgres/export-page.ts', 'limit 1', 'finds the next position with a row, of any tenant'],
+      ['workers/webhooks/sql/totals.ts', 'as queued', 'counts the deliveries of all tenants'],
+      ['workers/webhooks/sql/totals.ts', 'as disabled', 'counts the endpoints of all tenants'],
       ['workers/webhooks/sql/backfill-queue.ts', 'select distinct', 'finds the endpoints of all tenants'],
       [
         'workers/webhooks/sql/history.ts',

@@ -23,6 +23,26 @@ export async function settleReplayed(
   );
 }
 
+/** Numbers of dead letters by topic and reason. */
+export interface DeadLetterCount {
+  readonly topic: string;
+  readonly reason: string;
+  readonly count: number;
+}
+
+/** Counts open dead letters by topic and reason, of `max` at most. */
+export async function countOpenDeadLetters(db: Queryable, max: number): Promise<DeadLetterCount[]> {
+  const { rows } = await db.query<DeadLetterCount>(
+    `select topic, reason, count(*)::integer as count
+       from (select topic, reason from dead_letters
+              where state in ('open', 'replaying') and state = 'open'
+              limit $1) as counted
+      group by topic, reason`,
+    [max],
+  );
+  return rows;
+}
+
 /** Deletes up to `rowsMax` expired dead letters, and resolves with their number. */
 export async function sweepDeadLetters(db: Queryable, nowMs: number, rowsMax: number): Promise<number> {
   const result = await db.query(

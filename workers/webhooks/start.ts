@@ -8,6 +8,7 @@ import { ensureTimePartitions } from '../../shared/postgres/time-partitions.ts';
 import type { AllowRule } from '../../shared/webhooks/addresses.ts';
 import { type Dispatcher, startDispatcher } from './dispatcher.ts';
 import { watchKeys } from './key-watch.ts';
+import { reportQueue } from './queue-metrics.ts';
 import { startRecoveries } from './recoveries.ts';
 
 export interface WebhooksDeps {
@@ -37,10 +38,12 @@ export function startWebhooks({ health, ...deps }: WebhooksDeps): Dispatcher {
   health.watchNote('webhooks', () => dispatcher.note());
   const keys = watchKeys({ ...deps, health });
   const recoveries = startRecoveries(deps);
+  const stopReporting = reportQueue(deps.pool, () => deps.clock.nowMs());
   return {
     problem: () => dispatcher.problem(),
     note: () => dispatcher.note(),
     async close() {
+      stopReporting();
       keys.close();
       await recoveries.close();
       await dispatcher.close();
