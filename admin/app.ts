@@ -24,7 +24,7 @@ import {
   createAdminPolicies,
 } from './limits/policies.ts';
 import { inTenantSlot, TenantSlots } from './limits/tenant-slots.ts';
-import { adminDocument } from './openapi.ts';
+import { ADMIN_OPERATIONS, adminDocument } from './openapi.ts';
 import { dataQualityOperation } from './operations/analytics/data-quality.ts';
 import { reportOperation } from './operations/analytics/report.ts';
 import { eraseCredentialsOperation } from './operations/credentials/erase.ts';
@@ -112,6 +112,8 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
   };
   const { app, on } = createBaseApp({
     ...deps,
+    listener: 'admin',
+    operations: ADMIN_OPERATIONS,
     publicRoutes: [
       ...healthRoutes(deps.health),
       metricsRoute(),

@@ -69,6 +69,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     host: options.host,
     port: options.port,
     portSetting: 'ADMIN_PORT',
+    listener: 'admin',
     nextId,
     drainDelayMs: options.drainDelayMs,
     ...(keepAliveMs === undefined ? {} : { keepAliveMs }),

@@ -3,6 +3,7 @@ import { startAdmin } from '../admin/start.ts';
 import type { Demo } from '../cli/data-dir/demo-file.ts';
 import { keyRingFileName, readKeyRingFile, writeKeyRingFile } from '../cli/data-dir/key-ring-file.ts';
 import { startGateway } from '../gateway/start.ts';
+import { reportTenants } from '../gateway/tenant-metrics.ts';
 import { type Clock, systemClock } from '../shared/clock.ts';
 import type { Config, SettingOf } from '../shared/config/config.ts';
 import { retentionOf } from '../shared/config/retention.ts';
@@ -266,6 +267,7 @@ async function startGatewayListener({ config, onStop }: Start, shared: Shared) {
 /** Starts the listener that serves the metrics of all parts. */
 async function startMetricsListener({ config, logger, nextId, onStop }: Start, health: Health) {
   startDefaultMetrics('embedded');
+  reportTenants(config.SLUICE_METRICS_TENANTS);
   reportDataDir(config.SLUICE_DATA_DIR);
   const metrics = await serveMetrics({
     host: config.METRICS_HOST,

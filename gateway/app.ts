@@ -33,7 +33,7 @@ import {
   createPolicies,
 } from './limits/policies.ts';
 import type { Quotas } from './limits/quotas.ts';
-import { gatewayDocument } from './openapi.ts';
+import { GATEWAY_OPERATIONS, gatewayDocument } from './openapi.ts';
 import { CREDENTIALS_RAW_MEMBERS } from './operations/authenticate/credentials.ts';
 import { authenticateOperation } from './operations/authenticate/handler.ts';
 import { automationEventsOperation } from './operations/automation-events/handler.ts';
@@ -92,7 +92,12 @@ export function buildApp(deps: AppDeps): Hono<HttpEnv> {
   const bodies = { memory: deps.bodyMemory, byteRate: createByteRate(rates) };
   const health = healthRoutes(deps.health, { namesOnly: true });
   const reference = deps.docs ? referenceRoutes('Sluice', DOCUMENTS) : [];
-  const { app, on } = createBaseApp({ ...deps, publicRoutes: [...health, ...reference] });
+  const { app, on } = createBaseApp({
+    ...deps,
+    listener: 'gateway',
+    operations: GATEWAY_OPERATIONS,
+    publicRoutes: [...health, ...reference],
+  });
 
   on('GET', PATHS.state, guarded(access.before('state:read'), readStateOperation(deps.readState)));
   const write = (path: string, scope: Scope, body: WriteBody, handle: Handler) => {

@@ -26,8 +26,10 @@ import { requireSchema } from '../shared/postgres/require-schema.ts';
 import { cannotStart, runMain } from '../shared/process/main.ts';
 import { type Output, openOutput } from '../shared/process/output.ts';
 import { stopOnSignals } from '../shared/process/shutdown.ts';
+import { answerMetricsRequests } from './process-metrics.ts';
 import { startGateway } from './start.ts';
 import { onSupervisorEnd, runSupervisor } from './supervisor.ts';
+import { reportTenants } from './tenant-metrics.ts';
 
 type GatewayConfig = Config<SettingOf<'gateway'>>;
 
@@ -47,7 +49,15 @@ async function main(): Promise<void> {
   if (!cluster.isWorker) warnOfIgnoredSettings(env, 'gateway', logger);
   if (config.SLUICE_PROCESSES === 1) return await runGateway(config, logger, output);
   if (cluster.isWorker) return await runGateway(config, logger.child({ pid: process.pid }), output);
-  runSupervisor({
+  await runSupervisor({
+    serveMetrics: (collect, health) =>
+      serveMetrics({
+        ...metricsAddress(config),
+        collect,
+        health,
+        nextId: createUlidGenerator(systemClock),
+        logger,
+      }),
     processes: config.SLUICE_PROCESSES,
     graceMs: config.SLUICE_SHUTDOWN_GRACE_MS,
     logger,
@@ -75,8 +85,10 @@ async function runGateway(config: GatewayConfig, logger: Logger, output: Output)
   await requireSchema({ pool, logger, keyRing, onUnfit: (error) => cannotStart(NAME, error) });
   const health = createHealth();
   startDefaultMetrics('gateway');
+  reportTenants(config.SLUICE_METRICS_TENANTS);
   reportCertificates(config);
   reportPool('gateway', pool);
+  answerMetricsRequests();
   const metrics = cluster.isWorker
     ? undefined
     : await serveMetrics({ ...metricsAddress(config), health, nextId: options.nextId, logger });

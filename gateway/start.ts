@@ -126,6 +126,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     host: options.host,
     port: options.port,
     portSetting: 'PORT',
+    listener: 'gateway',
     nextId,
     // Requests in flight are answered within this timeout.
     closeTimeoutMs: options.publishDeadlineMs + CLOSE_MARGIN_MS,

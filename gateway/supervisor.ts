@@ -1,10 +1,15 @@
 import cluster, { type Worker } from 'node:cluster';
 import { backoffMs } from '../shared/async.ts';
 import { AppError } from '../shared/errors.ts';
+import { createHealth, type Health } from '../shared/http/health.ts';
+import type { HttpServer } from '../shared/http/listener/serve.ts';
+import type { CollectMetrics } from '../shared/http/metrics-route.ts';
 import type { Logger } from '../shared/logging.ts';
 import { CANNOT_START } from '../shared/process/main.ts';
 import type { Output } from '../shared/process/output.ts';
 import { stopOnSignals } from '../shared/process/shutdown.ts';
+import { ProcessesMetrics } from './process-metrics.ts';
+import { countExit, reportProcesses } from './supervisor-metrics.ts';
 
 /** The part of a `Worker` of node:cluster that the supervisor uses. */
 export interface SupervisedProcess {
@@ -89,6 +94,11 @@ export class Supervisor {
     }
   }
 
+  /** Returns how many processes do not listen. */
+  notListening(): number {
+    return this.slots.filter(({ listeningSinceMs }) => listeningSinceMs === undefined).length;
+  }
+
   /** Sends a signal to every running process. */
   signalAll(signal: NodeJS.Signals): void {
     for (const { running } of this.slots) running?.process.kill(signal);
@@ -135,6 +145,7 @@ export class Supervisor {
       this.options.onCannotStart();
       return;
     }
+    countExit();
     slot.failures = wasStable ? 1 : slot.failures + 1;
     const restartInMs = Math.round(backoffMs(slot.failures, RESTART_BACKOFF));
     this.options.logger.error({ pid, code, signal, restartInMs }, 'gateway process exited, restarting');
@@ -150,15 +161,18 @@ export class Supervisor {
 
 /**
  * Runs the supervisor in this process, which accepts the connections and passes them round robin to
- * the processes. Exits with 0 after a graceful shutdown of all processes, else with 1.
+ * the processes. Exits with 0 after a graceful shutdown of all processes, else with 1. Rejects with
+ * AppError LISTEN_FAILED if the metrics cannot be served.
  */
-export function runSupervisor(options: {
+export async function runSupervisor(options: {
   readonly processes: number;
   readonly graceMs: number;
   readonly logger: Logger;
   readonly output: Output;
-}): void {
-  const { processes, graceMs, logger, output } = options;
+  /** Starts the listener for the metrics of all processes. */
+  readonly serveMetrics: (collect: CollectMetrics, health: Health) => Promise<HttpServer>;
+}): Promise<void> {
+  const { processes, graceMs, logger, output, serveMetrics } = options;
   // Without it, the system gives most connections to the process that happens to be idle first.
   cluster.schedulingPolicy = cluster.SCHED_RR;
   const supervisor = new Supervisor({
@@ -168,7 +182,19 @@ export function runSupervisor(options: {
     onCannotStart: () => process.exit(1),
   });
   process.once('exit', () => supervisor.signalAll('SIGKILL'));
-  stopOnSignals({ logger, output, graceMs: graceMs + EXIT_MARGIN_MS, stop: () => supervisor.stop() });
+  const health = createHealth();
+  health.watchReady('processes', () => {
+    const count = supervisor.notListening();
+    return count === 0 ? undefined : `${count} of ${processes} do not listen`;
+  });
+  reportProcesses(processes, supervisor);
+  const metrics = new ProcessesMetrics();
+  const server = await serveMetrics(() => metrics.collect(), health);
+  const stop = async () => {
+    await supervisor.stop();
+    await server.close();
+  };
+  stopOnSignals({ logger, output, graceMs: graceMs + EXIT_MARGIN_MS, stop });
   logger.info({ processes }, 'gateway processes starting');
   supervisor.start();
 }

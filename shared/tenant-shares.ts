@@ -16,7 +16,8 @@ export interface TenantSharesOptions {
  * many nor slow requests of one tenant take the last part of other tenants.
  */
 export class TenantShares {
-  private readonly max: number;
+  /** Maximum that all tenants hold together. */
+  readonly max: number;
   private readonly firstTakesAll: boolean;
   private readonly shares = new Counts();
 

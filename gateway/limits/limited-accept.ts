@@ -5,6 +5,7 @@ import type { RatePolicy } from '../../shared/http/rates/policy.ts';
 import type { ApiKey } from '../../shared/postgres/api-key-lookup.ts';
 import { type Accept, type AcceptOptions, isAccepted, type Outcome } from '../accept/accept.ts';
 import type { EncodedRecord } from '../publish/publish.ts';
+import { countOutcomes, countRefused } from '../record-metrics.ts';
 import { type OpenDeadLetters, RETRY_AFTER_SECONDS } from './open-dead-letters.ts';
 import type { Policies, QuotaPolicy } from './policies.ts';
 import type { QuotaDay, Quotas } from './quotas.ts';
@@ -39,24 +40,29 @@ export function createLimitedAccept(deps: LimitedAcceptDeps): LimitedAccept {
   return (key, records, options) => {
     const taken = records.length === 0 ? NO_LIMITS : takeFromLimits(deps, key, records.length);
     const { limits, refusal, hold } = taken;
-    if (refusal) return { limits, refusal };
-    const outcomes = deps.accept(records, options);
-    return { limits, outcomes: hold ? counted(outcomes, hold) : outcomes };
+    if (refusal) {
+      countRefused(records[0]!.record.kind, refusal.code, records.length);
+      return { limits, refusal };
+    }
+    return { limits, outcomes: counted(records, deps.accept(records, options), hold) };
   };
 }
 
-/** Counts the accepted records towards the quota. */
+/** Counts the outcomes, and the accepted records towards the quota. */
 async function counted(
+  records: readonly EncodedRecord[],
   outcomes: Promise<readonly Outcome[]>,
-  hold: NonNullable<Taken['hold']>,
+  hold: Taken['hold'],
 ): Promise<readonly Outcome[]> {
   let accepted = 0;
   try {
     const all = await outcomes;
-    accepted = all.filter(isAccepted).length;
+    const [first] = records;
+    if (first) countOutcomes(first.record.tenantId, first.record.kind, all);
+    if (hold) accepted = all.filter(isAccepted).length;
     return all;
   } finally {
-    hold.settle(accepted);
+    hold?.settle(accepted);
   }
 }
 

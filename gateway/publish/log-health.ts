@@ -4,6 +4,7 @@ import type { Health } from '../../shared/http/health.ts';
 import type { OutgoingRecord, PublishOutcome } from '../../shared/log/log.ts';
 import type { Logger } from '../../shared/logging.ts';
 import { CircuitBreaker } from '../circuit-breaker.ts';
+import { reportBreaker } from './metrics.ts';
 
 export interface LogHealthOptions {
   /**
@@ -76,6 +77,7 @@ export class LogHealth implements LogGate {
       onOpened: () => logger.warn('event log unavailable, requests get 503-01'),
       onClosed: () => logger.info('event log available'),
     });
+    reportBreaker(this.breaker);
     this.findProblem = createCheck(probe, CHECK_DEADLINE_MS);
     health.watchReady('event log', () => this.reason());
     void this.check();

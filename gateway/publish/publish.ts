@@ -4,10 +4,11 @@ import {
   encodeEventWith,
   RECORD_BYTES_MAX,
 } from '../../shared/contracts/event.ts';
-import { type Kind, topicOf } from '../../shared/contracts/kinds.ts';
+import { KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
 import type { OutgoingRecord, Publisher, PublishOutcome } from '../../shared/log/log.ts';
 import { partitionOf, recordKey, type TopicLayout } from '../../shared/log/partition.ts';
 import type { LogGate } from './log-health.ts';
+import { PublishMetrics } from './metrics.ts';
 
 /** A record with its encoded bytes. */
 export interface EncodedRecord {
@@ -45,9 +46,15 @@ export interface LogWriterOptions {
  */
 export function createLogWriter(options: LogWriterOptions): WriteToLog {
   const { publisher, topicPrefix, layoutOf, logGate } = options;
+  const targets = new Map(
+    KINDS.map((kind) => {
+      const topic = topicOf(topicPrefix, kind);
+      return [kind, { topic, metrics: new PublishMetrics(topic) }];
+    }),
+  );
   return async (kind, records) => {
     if (records.length === 0) return [];
-    const topic = topicOf(topicPrefix, kind);
+    const { topic, metrics } = targets.get(kind)!;
     const layout = layoutOf(topic);
     if (!layout) return notSent(records);
     const outgoing = records.map(({ record, value }): OutgoingRecord => {
@@ -55,9 +62,14 @@ export function createLogWriter(options: LogWriterOptions): WriteToLog {
       return { partition: partitionOf(record.tenantId, key, layout), key, value, headers: EVENT_HEADERS };
     });
     const attempt = logGate.begin(topic, outgoing);
-    if (!attempt) return notSent(records);
+    if (!attempt) {
+      metrics.notAttempted(records.length);
+      return notSent(records);
+    }
+    const beganMs = performance.now();
     const outcomes = await publisher.publish(topic, outgoing);
     attempt.end(outcomes);
+    metrics.ended(beganMs, outcomes);
     return outcomes;
   };
 }

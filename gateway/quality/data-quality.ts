@@ -17,6 +17,7 @@ import { withoutOwnSecret } from '../../shared/http/headers.ts';
 import type { Logger } from '../../shared/logging.ts';
 import { dayOf } from '../../shared/postgres/times.ts';
 import type { Outcome } from '../accept/accept.ts';
+import { countRefused, countUnknownMembers } from '../record-metrics.ts';
 import { storedName } from './stored-name.ts';
 
 export interface DataQualityOptions {
@@ -64,6 +65,7 @@ export class DataQuality {
 
   /** Counts a record with unknown members. */
   unknownMembers(c: HttpContext, kind: Kind, names: readonly string[]): void {
+    countUnknownMembers(kind);
     const item = { measure: 'unknown-member', kind } as const;
     // In a submission of credentials, a misplaced name may itself be a secret.
     const kept = kind === 'credentials' ? [] : names.map((name) => storedName(withoutOwnSecret(c, name)));
@@ -72,6 +74,7 @@ export class DataQuality {
 
   /** Counts a record that was rejected for its content. */
   rejected(tenantId: string, kind: Kind, code: string, details: readonly ErrorDetail[]): void {
+    countRefused(kind, code);
     this.add(tenantId, { measure: 'rejected', kind, code }, details.map(fieldOf));
   }
 

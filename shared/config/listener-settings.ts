@@ -2,7 +2,9 @@ import { listenAddress, oneOf, origins, wholeNumber } from './schemas.ts';
 import { type Settings, WORKERS } from './setting.ts';
 
 const onOrOff = oneOf(['on', 'off']);
-const port = (standard: number) => wholeNumber(0, 65_535, standard);
+function port(standard: number) {
+  return wholeNumber(0, 65_535, standard);
+}
 
 /** The settings of the listeners with operations and health checks. */
 export const listeners = {
@@ -52,14 +54,14 @@ export const listeners = {
   WORKER_PORT: {
     ...port(8082),
     usedBy: WORKERS,
-    meaning: "Port of the workers' health checks; 0 selects a free port.",
+    meaning: "Port of the workers' health checks and metrics; 0 selects a free port.",
     example: '8082',
   },
   WORKER_HOST: {
     allowed: listenAddress.allowed,
     schema: listenAddress.schema.default('127.0.0.1'),
     usedBy: WORKERS,
-    meaning: "Address on which the workers' health checks listen.",
+    meaning: "Address on which the workers' health checks and metrics are served.",
     example: '127.0.0.1',
   },
 } as const satisfies Settings;

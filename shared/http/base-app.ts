@@ -11,14 +11,26 @@ import { fail, onError, onNotFound } from './failures.ts';
 import { REQUEST_ID_HEADER, setUncached, withoutOwnSecret } from './headers.ts';
 import { type Health, healthRoutes } from './health.ts';
 import { type CollectMetrics, metricsRoute } from './metrics-route.ts';
+import { type ListenerName, RequestMetrics } from './request-metrics.ts';
 
 export interface BaseAppOptions {
+  /** The listener's name in metrics. */
+  readonly listener: ListenerName;
+  /** The described operations by method and path, whose names metrics use. */
+  readonly operations: Readonly<Record<string, NamedOperation>>;
   readonly nextId: IdGenerator;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly publicRoutes: readonly PublicRoute[];
   /** Called before each operation, to set headers of its answer. */
   readonly setHeaders?: (c: HttpContext) => void;
+}
+
+/** The description of an operation, as far as metrics use it. */
+interface NamedOperation {
+  readonly operationId: string;
+  /** The answers by status, except errors. */
+  readonly answers: Readonly<Record<number, unknown>>;
 }
 
 export type OnRefused = (c: HttpContext, refusal: Refusal) => void;
@@ -34,17 +46,24 @@ export interface BaseApp {
   ) => void;
 }
 
+/** The name of requests for a path or method that does not exist. */
+const UNKNOWN_OPERATION = 'unknown';
+/** The name of the OPTIONS requests of browsers, the only routes that no document describes. */
+const PREFLIGHT = 'preflight';
+
 /**
  * Returns an app with the features that all listeners with operations share. These are request ids,
  * errors, the public routes, no caching, the access log, and no HEAD. Each route has one handler:
  * Hono runs several only as a chain of middleware, which costs more than the checks themselves.
  */
-export function createBaseApp({ nextId, clock, logger, publicRoutes, setHeaders }: BaseAppOptions): BaseApp {
+export function createBaseApp(options: BaseAppOptions): BaseApp {
+  const { listener, operations, nextId, clock, logger, publicRoutes, setHeaders } = options;
   const log = createAccessLog(logger, clock);
   const served =
-    (handle: Handler, onRefused?: OnRefused): Handler =>
+    (metrics: RequestMetrics, handle: Handler, onRefused?: OnRefused): Handler =>
     async (c) => {
       const startedAtMs = clock.nowMs();
+      const beganMs = performance.now();
       setRequestId(c, nextId);
       setUncached(c);
       setHeaders?.(c);
@@ -57,17 +76,20 @@ export function createBaseApp({ nextId, clock, logger, publicRoutes, setHeaders 
       }
       const { status } = response;
       log(c, status, startedAtMs);
-      if (status >= 400 && onRefused) {
-        const refusal = c.get('refusal');
-        if (refusal) onRefused(c, refusal);
-      }
+      const refusal = status >= 400 ? c.get('refusal') : undefined;
+      metrics.answered(status, refusal?.code, performance.now() - beganMs);
+      if (refusal && onRefused) onRefused(c, refusal);
       return response;
     };
-  const app = createPublicApp(publicRoutes, nextId, served(onNotFound));
+  const unknown = new RequestMetrics(listener, UNKNOWN_OPERATION);
+  const app = createPublicApp(publicRoutes, nextId, served(unknown, onNotFound));
   return {
     app,
     on: (method, path, handle, onRefused) => {
-      app.on(method, path, served(handle, onRefused));
+      const operation = operations[`${method} ${path}`];
+      const statuses = Object.keys(operation?.answers ?? {}).map(Number);
+      const metrics = new RequestMetrics(listener, operation?.operationId ?? PREFLIGHT, statuses);
+      app.on(method, path, served(metrics, handle, onRefused));
     },
   };
 }

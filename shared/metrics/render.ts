@@ -1,4 +1,10 @@
-import { AggregatorRegistry, type MetricObjectWithValues, type MetricValue, Registry } from 'prom-client';
+import {
+  AggregatorRegistry,
+  type MetricObjectWithValues,
+  type MetricValue,
+  type MetricValueWithName,
+  Registry,
+} from 'prom-client';
 
 /** The metrics of one process, as {@link Registry.getMetricsAsJSON} returns them. */
 export type ProcessMetrics = readonly MetricObjectWithValues<MetricValue<string>>[];
@@ -36,5 +42,30 @@ export async function renderMetrics(
   return { contentType, text: await combined.metrics() };
 }
 
-/** prom-client's types declare an enum that its code does not have. */
-const COUNTER = 'counter' as unknown as MetricObjectWithValues<MetricValue<string>>['type'];
+/** The sums of counters and histograms of two processes. */
+export function addCounts(one: ProcessMetrics, other: ProcessMetrics): ProcessMetrics {
+  const sums = new Map<string, Family>();
+  for (const family of [...one, ...other]) {
+    if (!CUMULATIVE.includes(family.type)) continue;
+    const before = sums.get(family.name);
+    sums.set(family.name, before ? { ...before, values: addValues(before.values, family.values) } : family);
+  }
+  return [...sums.values()];
+}
+
+function addValues(one: Family['values'], other: Family['values']): Family['values'] {
+  const sums = new Map<string, MetricValue<string>>();
+  for (const sample of [...one, ...other]) {
+    const { metricName, labels } = sample as MetricValueWithName<string>;
+    const key = JSON.stringify([metricName, Object.entries(labels).sort()]);
+    sums.set(key, { ...sample, value: sample.value + (sums.get(key)?.value ?? 0) });
+  }
+  return [...sums.values()];
+}
+
+type Family = ProcessMetrics[number];
+type FamilyType = Family['type'];
+
+// prom-client's types declare an enum that its code does not have.
+const COUNTER = 'counter' as unknown as FamilyType;
+const CUMULATIVE: readonly FamilyType[] = [COUNTER, 'histogram' as unknown as FamilyType];

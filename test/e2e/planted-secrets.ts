@@ -470,6 +470,11 @@ async function collect(planting: Planting): Promise<void> {
   write('the output of the processes', output);
   if (product.dataDir) write('the log of Postgres', await readFile(join(product.dataDir, 'postgres.log')));
   for (const { headers, body } of receiver.requests) write('a webhook', `${JSON.stringify(headers)} ${body}`);
+  for (const url of product.metricsUrls!) {
+    const metrics = await (await fetch(url)).text();
+    expect(metrics).toContain('sluice_build_info');
+    write('the metrics', metrics);
+  }
   await writeTables(planting);
   for (const kind of KINDS) {
     const topic = topicOf(product.topicPrefix, kind);

@@ -27,25 +27,31 @@ describe.skipIf(brokers === '')('a gateway of several processes on Kafka', () =>
 
   /** Starts another gateway on a port of its own, and waits until all its processes are ready. */
   const startGateway = async (settings: Readonly<Record<string, string>> = {}) => {
-    const [port] = await freePorts(1);
+    const [port, metricsPort] = await freePorts(2);
     const program = startProgram('gateway/main.js', {
       ...product.commandEnv!,
       PORT: String(port),
+      METRICS_PORT: String(metricsPort),
       ...settings,
     });
     onTestFinished(() => void program.process.kill('SIGKILL'));
     const baseUrl = `http://127.0.0.1:${port}`;
     await waitUntilReady(program, baseUrl);
     await startedProcesses(program, PROCESSES);
-    return { program, baseUrl, pid: program.process.pid! };
+    const metricsUrl = `http://127.0.0.1:${metricsPort}`;
+    return { program, baseUrl, metricsUrl, pid: program.process.pid! };
   };
 
-  it('loses no accepted record when one process is killed, serves on, and replaces it', async () => {
-    const { program, baseUrl, pid } = await startGateway();
+  it('loses no accepted record when one process is killed, serves on, replaces it, and keeps its counts', async () => {
+    const { program, baseUrl, metricsUrl, pid } = await startGateway();
     const load = startLoad({ ...product, baseUrl }, CLIENTS);
     await moreAccepted(load.accepted, 200);
+    const before = await acceptedRecords(metricsUrl);
+    expect(before).toBeGreaterThanOrEqual(200);
     const [killed, other] = descendantsOf(pid);
     process.kill(killed!, 'SIGKILL');
+    await waitFor(() => !isRunning(killed!), { timeoutMs: 5000, what: 'the end of the process' });
+    expect(await acceptedRecords(metricsUrl)).toBeGreaterThanOrEqual(before);
     await moreAccepted(load.accepted, 200);
     await startedProcesses(program, PROCESSES + 1);
     expect(program.output()).toContain('"msg":"gateway process exited, restarting"');
@@ -53,6 +59,10 @@ describe.skipIf(brokers === '')('a gateway of several processes on Kafka', () =>
     expect(now).toHaveLength(PROCESSES);
     expect(now).toContain(other);
     await moreAccepted(load.accepted, 200);
+    const metrics = await (await fetch(`${metricsUrl}/metrics`)).text();
+    expect(metrics).toMatch(/^sluice_gateway_process_exits_total 1$/m);
+    expect(metrics).toMatch(/^sluice_gateway_processes\{state="listening"\} 2$/m);
+    expect(metrics).toMatch(/^sluice_ready\{part="gateway"\} 1$/m);
     await load.stop();
     // A connection to the killed process fails; no other request does.
     expect(load.accepted.refused()).toBeLessThanOrEqual(CLIENTS);
@@ -204,4 +214,11 @@ function isRunning(pid: number): boolean {
   } catch {
     return false;
   }
+}
+
+/** Resolves with the records that all processes of a gateway have counted as accepted. */
+async function acceptedRecords(metricsUrl: string): Promise<number> {
+  const text = await (await fetch(`${metricsUrl}/metrics`)).text();
+  const counts = [...text.matchAll(/^sluice_records_accepted_total\{[^}]*\} (\d+)$/gm)];
+  return counts.reduce((sum, [, count]) => sum + Number(count), 0);
 }

@@ -18,6 +18,8 @@ import { freePorts, type Program, runProgram, startProgram, waitUntilReady } fro
 export interface Product {
   readonly baseUrl: string;
   readonly adminUrl: string;
+  /** Where its processes serve their metrics; undefined if the product runs in a container. */
+  readonly metricsUrls?: readonly string[];
   readonly tenantId: string;
   readonly apiKeyId: string;
   readonly apiKeySecret: string;
@@ -59,10 +61,11 @@ const logger = pino({ level: 'silent' });
 /** Runs `npm start` on a separate directory. */
 export async function startEmbeddedProduct(logLevel = 'debug'): Promise<Product> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-e2e-'));
-  const [port, adminPort] = await freePorts(2);
+  const [port, adminPort, metricsPort] = await freePorts(3);
   const env = {
     PORT: String(port),
     ADMIN_PORT: String(adminPort),
+    METRICS_PORT: String(metricsPort),
     SLUICE_DATA_DIR: dataDir,
     SLUICE_LOG_LEVEL: logLevel,
   };
@@ -86,6 +89,7 @@ export async function startEmbeddedProduct(logLevel = 'debug'): Promise<Product>
   };
   return {
     ...demo,
+    metricsUrls: [demo.metricsUrl],
     topicPrefix: 'sluice.',
     commandEnv: { PORT: env.PORT, ADMIN_PORT: env.ADMIN_PORT, SLUICE_DATA_DIR: dataDir },
     dataDir,
@@ -125,7 +129,7 @@ export async function startOwnProduct(
 ): Promise<OwnProduct> {
   const database = await copyTemplate();
   const pooler = poolMode && (await startPgbouncer(database.url, poolMode));
-  const [port, adminPort, workerPort] = await freePorts(3);
+  const [port, adminPort, workerPort, metricsPort] = await freePorts(4);
   const topicPrefix = `test-${randomBytes(6).toString('hex')}.`;
   const env = {
     DATABASE_URL: pooler?.url ?? database.url,
@@ -162,7 +166,7 @@ export async function startOwnProduct(
   let ended = '';
   const start = (part: string) => {
     const [script, url] = scripts[part]!;
-    const program = startProgram(script, env);
+    const program = startProgram(script, { ...env, METRICS_PORT: String(metricsPort) });
     programs.set(part, program);
     return { program, url };
   };
@@ -180,6 +184,7 @@ export async function startOwnProduct(
   return {
     baseUrl: scripts.gateway![1],
     adminUrl: scripts.admin![1],
+    metricsUrls: [metricsPort, adminPort, workerPort].map((each) => `http://127.0.0.1:${each}/metrics`),
     ...key,
     topicPrefix,
     database,

@@ -10,7 +10,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   workers: ['shared'],
   cli: ['shared'],
   embedded: ['shared', 'gateway', 'admin', 'workers', 'cli'],
-  docs: ['shared', 'gateway', 'admin'],
+  docs: ['shared', 'gateway', 'admin', 'embedded'],
 };
 
 interface Import {

@@ -91,6 +91,11 @@ export class Connections {
     closeUnread(server);
   }
 
+  /** Returns the number of open connections. */
+  open(): number {
+    return this.usual.total + this.forHealth.total;
+  }
+
   /** Decides about a request, and counts it as open. */
   admit(request: IncomingMessage, answer: ServerResponse): Admission {
     const connection = this.known.get(request.socket);

@@ -4,7 +4,9 @@ import { getRequestListener, RequestError } from '@hono/node-server';
 import type { SettingName } from '../../config/config.ts';
 import type { IdGenerator } from '../../ids.ts';
 import type { ServedBindings } from '../env.ts';
+import type { ListenerName } from '../request-metrics.ts';
 import { bind } from './bind.ts';
+import { countRefused, reportConnections } from './connection-metrics.ts';
 import { type ConnectionBounds, Connections, type RefusedConnection } from './connections.ts';
 import { FastPath } from './fast-path.ts';
 import { OpenAnswers } from './open-answers.ts';
@@ -19,6 +21,8 @@ export interface ListenOptions {
   readonly port: number;
   /** The name of the port's setting, for error messages. */
   readonly portSetting: SettingName;
+  /** The listener's name in the metrics of connections. Default: not counted. */
+  readonly listener?: ListenerName;
   /** Generates the ids of requests that cannot be parsed. */
   readonly nextId: IdGenerator;
   /** Milliseconds within which a request must have arrived completely. Default 120,000. */
@@ -112,6 +116,7 @@ class Listener implements HttpServer {
     this.server = createHttpServer(options);
     this.answers = new OpenAnswers(this.server);
     this.connections = new Connections(this.server, this.answers, connectionBounds(options));
+    if (options.listener) reportConnections(options.listener, this.connections);
     this.fastPath = new FastPath({
       fetch: options.fetch,
       connections: this.connections,
@@ -243,7 +248,7 @@ function connectionBounds(options: ListenOptions): ConnectionBounds {
     trustedHops: options.trustedHops ?? 0,
     keylessIdleMs: Math.min(keylessIdleMs, stallMs, keepAliveMs),
     stallMs,
-    onRefused: options.onRefused ?? (() => {}),
+    onRefused: countRefused(options.listener, options.onRefused),
   };
 }
 

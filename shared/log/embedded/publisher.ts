@@ -11,6 +11,7 @@ import { CallDeadlines } from '../call-deadlines.ts';
 import type { OutgoingRecord, Publisher, PublisherOptions, PublishOutcome } from '../log.ts';
 import { tenantOfKey } from '../partition.ts';
 import { PublishBacklog } from '../publish-backlog.ts';
+import { observeBatch, reportPublishQueue } from '../publish-metrics.ts';
 import { type AppendSession, createAppendSession } from './append-session.ts';
 import {
   type CallOutcome,
@@ -80,6 +81,7 @@ export class EmbeddedPublisher implements Publisher {
     this.limited = createRateLimitedLog(context.logger);
     this.session = createAppendSession(context.pool, context.clock);
     this.memory = new TenantShares({ max: context.bufferedBytesMax, firstTakesAll: true });
+    reportPublishQueue(this.memory);
   }
 
   async publish(topic: string, outgoing: readonly OutgoingRecord[]): Promise<PublishOutcome[]> {
@@ -188,6 +190,7 @@ export class EmbeddedPublisher implements Publisher {
     }
     for (const call of abandoned) this.memory.give(call.tenantId, call.bytes);
     if ('effect' in attempt) return attempt.error;
+    observeBatches(sent);
     settleAppended(sent, attempt.appended.offsets);
     this.notifyReaders(attempt.appended);
     return undefined;
@@ -200,6 +203,15 @@ export class EmbeddedPublisher implements Publisher {
       this.watch.appended(topic, partition, first + BigInt(records.length));
     }
   }
+}
+
+function observeBatches(calls: readonly PublishCall[]): void {
+  const sizes = new Map<string, { records: number; bytes: number }>();
+  for (const { topic, records, bytes } of calls) {
+    const before = sizes.get(topic) ?? { records: 0, bytes: 0 };
+    sizes.set(topic, { records: before.records + records.length, bytes: before.bytes + bytes });
+  }
+  for (const [topic, { records, bytes }] of sizes) observeBatch(topic, records, bytes);
 }
 
 /**

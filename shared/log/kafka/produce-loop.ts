@@ -2,6 +2,7 @@ import { backoffMs } from '../../async.ts';
 import type { Logger } from '../../logging.ts';
 import { createRateLimitedLog, type RateLimitedLog } from '../../rate-limited-log.ts';
 import type { TenantShares } from '../../tenant-shares.ts';
+import { observeBatch } from '../publish-metrics.ts';
 import { LeaderRefresh } from './leader-refresh.ts';
 import type { ProduceAnswer, ProduceBatch } from './protocol/produce.ts';
 import { failFrom, PartitionQueue, type QueueEntry, settle } from './publish-queue.ts';
@@ -154,10 +155,12 @@ export class ProduceLoop {
     for (const queue of ready) {
       if (bytes >= REQUEST_BYTES_MAX) break;
       const entries = queue.takeBatch(BATCH_BYTES_MAX);
+      const bytesBefore = bytes;
       for (const entry of entries) {
         entry.inFlight = true;
         bytes += entry.bytes;
       }
+      observeBatch(queue.topic, entries.length, bytes - bytesBefore);
       queue.inFlight = true;
       this.waiting.delete(queue);
       batches.push({ queue, entries });

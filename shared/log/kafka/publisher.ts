@@ -3,6 +3,7 @@ import { TenantShares } from '../../tenant-shares.ts';
 import { CallDeadlines } from '../call-deadlines.ts';
 import type { OutgoingRecord, Publisher, PublisherOptions, PublishFailure, PublishOutcome } from '../log.ts';
 import { tenantOfKey } from '../partition.ts';
+import { reportPublishQueue } from '../publish-metrics.ts';
 import { ProduceLoop } from './produce-loop.ts';
 import { BATCH_HEAD_BYTES, recordBytes } from './protocol/record-batch.ts';
 import { fail, type PartitionQueue, type PublishCall } from './publish-queue.ts';
@@ -27,6 +28,7 @@ export class KafkaPublisher implements Publisher {
   constructor(transport: ProduceTransport, options: PublisherOptions, logger: Logger) {
     this.deadlineMs = options.deadlineMs;
     this.memory = new TenantShares({ max: options.bufferedBytesMax, firstTakesAll: true });
+    reportPublishQueue(this.memory);
     this.loop = new ProduceLoop(transport, this.memory, logger);
   }
 

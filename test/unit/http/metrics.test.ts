@@ -7,7 +7,7 @@ import { serveMetrics } from '../../../shared/http/listener/serve-metrics.ts';
 import { createLogger } from '../../../shared/logging.ts';
 import { startDefaultMetrics } from '../../../shared/metrics/default-metrics.ts';
 import { registry } from '../../../shared/metrics/registry.ts';
-import { type ProcessMetrics, renderMetrics } from '../../../shared/metrics/render.ts';
+import { addCounts, type ProcessMetrics, renderMetrics } from '../../../shared/metrics/render.ts';
 
 const logger = createLogger('test', 'silent', { write: () => undefined });
 const nextId = () => 'id-1';
@@ -80,7 +80,10 @@ it('metrics of several processes are added, or combined as the metric says', asy
     // As node:cluster transfers them.
     return JSON.parse(JSON.stringify(await registry.getMetricsAsJSON()));
   };
-  const { text } = await renderMetrics([await one('a', 2), await one('b', 1)], 'text');
+  const [first, second] = [await one('a', 2), await one('b', 1)];
+  const { text } = await renderMetrics([first, second], 'text');
+  // The counts of processes that have ended, without gauges.
+  const { text: ended } = await renderMetrics([addCounts(first, second)], 'text');
   for (const { name } of [...(await registry.getMetricsAsJSON())]) {
     if (name.startsWith('test_')) registry.removeSingleMetric(name);
   }
@@ -91,4 +94,7 @@ it('metrics of several processes are added, or combined as the metric says', asy
   expect(text).toMatch(/^test_seconds_bucket\{le="1"\} 1$/m);
   expect(text).toMatch(/^test_seconds_bucket\{le="\+Inf"\} 3$/m);
   expect(text).toMatch(/^test_seconds_sum 5$/m);
+  const counts = (lines: string) => lines.match(/^test_(?:total|seconds).*/gm);
+  expect(counts(ended)).toEqual(counts(text));
+  expect(ended).not.toContain('test_max');
 });
