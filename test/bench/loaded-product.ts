@@ -25,6 +25,8 @@ export interface LoadedProduct {
   readonly adminPort: number;
   readonly connectionString: string;
   readonly pool: Pool;
+  /** The settings of its processes. */
+  readonly env: Env;
   /** Bootstrap broker; undefined on the embedded log. */
   readonly broker: string | undefined;
   /** Process ids of the running parts: `product` (embedded), or `gateway`, `workers` and `admin`. */
@@ -196,6 +198,7 @@ function loaded({ env, root, programs, start, afterwards, ...rest }: Parts): Loa
   const pool = createPool({ connectionString, max: 2, applicationName: 'sluice-bench', logger });
   return {
     ...rest,
+    env,
     pool,
     get pids() {
       return Object.fromEntries([...programs].map(([part, { process }]) => [part, process.pid!]));
