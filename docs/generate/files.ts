@@ -3,6 +3,7 @@ import { adminDocument } from '../../admin/openapi.ts';
 import { asyncApiDocument } from '../../gateway/documents/asyncapi.ts';
 import { gatewayDocument } from '../../gateway/openapi.ts';
 import { withEventTypes } from './event-types.ts';
+import { metricsPage } from './metrics.ts';
 import { requestsPage } from './requests.ts';
 import { envExample, settingsPage } from './settings.ts';
 import { stackSection } from './stack.ts';
@@ -14,6 +15,7 @@ export function generatedFiles(): Readonly<Record<string, string>> {
   const stack = stackSection(COMPOSE_FILES.map((file) => readFileSync(file, 'utf8')));
   return {
     'docs/settings.md': settingsPage(stack),
+    'docs/metrics.md': metricsPage(),
     'docs/requests.md': requestsPage(gatewayDocument(), adminDocument()),
     'docs/webhooks.md': withEventTypes(readFileSync('docs/webhooks.md', 'utf8')),
     '.env.example': envExample(),
