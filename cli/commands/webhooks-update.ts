@@ -41,6 +41,9 @@ export function addWebhooksUpdate(webhooks: Command, context: CommandContext): v
       const nowMs = context.clock.nowMs();
       if (options.json) return context.printJson(endpointJson(endpoint, nowMs));
       context.printTable(['', endpointId], endpointRows(endpoint, nowMs));
+      if (endpoint.state === 'disabled') {
+        context.print(`It is still disabled. Next: ./sluice webhooks enable ${endpointId}`);
+      }
     });
 }
 

@@ -77,8 +77,8 @@ export async function updateEndpoint(
 }
 
 /**
- * Stops sending to an endpoint until it is resumed. Its deliveries wait. Resolves with the endpoint;
- * undefined if there is none.
+ * Stops sending to an endpoint until it is resumed. Its deliveries wait. Resolves with the endpoint, which
+ * is unchanged if it is disabled; undefined if there is none.
  */
 export async function pauseEndpoint(
   db: Queryable,
@@ -87,15 +87,15 @@ export async function pauseEndpoint(
 ): Promise<Endpoint | undefined> {
   await db.query(
     `update webhook_endpoints set paused_until = $3, updated_at = $4
-      where tenant_id = $1 and endpoint_id = $2 and state <> 'deleted'`,
+      where tenant_id = $1 and endpoint_id = $2 and state = 'enabled'`,
     [id.tenantId, id.endpointId, new Date(PAUSED_MS), new Date(nowMs)],
   );
   return await changed(db, id);
 }
 
 /**
- * Ends the pause of an endpoint, also one that the endpoint asked for. Resolves with the endpoint;
- * undefined if there is none.
+ * Ends the pause of an endpoint, also one that the endpoint asked for. Resolves with the endpoint, which
+ * is unchanged if it is disabled; undefined if there is none.
  */
 export async function resumeEndpoint(
   db: Queryable,
@@ -104,7 +104,7 @@ export async function resumeEndpoint(
 ): Promise<Endpoint | undefined> {
   await db.query(
     `update webhook_endpoints set paused_until = null, resumed_at = $3, updated_at = $3
-      where tenant_id = $1 and endpoint_id = $2 and state <> 'deleted' and paused_until is not null`,
+      where tenant_id = $1 and endpoint_id = $2 and state = 'enabled' and paused_until is not null`,
     [id.tenantId, id.endpointId, new Date(nowMs)],
   );
   return await changed(db, id);

@@ -9,6 +9,7 @@ import {
   updateEndpoint,
 } from '../../shared/postgres/change-webhook-endpoint.ts';
 import { deleteEndpoint, findEndpoints } from '../../shared/postgres/webhook-endpoints.ts';
+import { changeEndpointState } from '../../shared/webhooks/change-endpoint-state.ts';
 import { encryptHeaders } from '../../shared/webhooks/endpoint-headers.ts';
 import { endpointHealth } from '../../shared/webhooks/endpoint-health.ts';
 import { rotateSecret } from '../../shared/webhooks/rotate-secret.ts';
@@ -278,6 +279,42 @@ test('custom headers are sent, and stored encrypted only until the endpoint is d
   expect((await stored()).headers).toBeNull();
 });
 
+test('to resume an endpoint makes its retries due, oldest first, and a further failure waits for its back-off', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  receiver.script(() => 500);
+  start({ random: () => 0.5, pollMs: 100 });
+  await bench.emit(...[1, 2, 3].map((n) => reply(tenantId, `C${n}`, n)));
+  await waitForAttempts(endpointId, 3);
+  bench.clock.advance(6000);
+  await waitForAttempts(endpointId, 6);
+  // The next retries are due in 5 minutes. One receiver's part still fails.
+  receiver.script(({ json }) => (json.data.number === 2 ? 500 : 200));
+  const resumed = await changeEndpointState(pool, idOf(endpointId), 'resume', nowMs());
+  expect(resumed).toMatchObject({ kind: 'changed', retriesDue: 3 });
+  await waitForStates(endpointId, ['delivered', 'pending', 'delivered']);
+  expect(numbers().slice(6).sort()).toEqual([1, 2, 3]);
+  const failed = (await bench.deliveries(endpointId)).find(({ state }) => state === 'pending')!;
+  expect([failed.attempts, failed.due_at.getTime() > nowMs() + 20 * 60_000]).toEqual([3, true]);
+});
+
+test('to resume an endpoint makes at most 10,000 retries due at once, and none that waits for an earlier webhook', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  await pool.query(
+    `insert into webhook_queue (tenant_id, endpoint_id, message_id, created_at, seq, ordering_key, due_at, parked)
+     select $1, $2, 'm' || lpad(n::text, 5, '0'), $3::timestamptz, n, 'C' || n, $3::timestamptz + n * interval '1 s',
+            n = 1
+       from generate_series(1, 10500) n`,
+    [tenantId, endpointId, new Date(nowMs())],
+  );
+  const resume = async () => await changeEndpointState(pool, idOf(endpointId), 'resume', nowMs());
+  const startedAtMs = nowMs();
+  expect([await resume(), await resume()]).toMatchObject([{ retriesDue: 10_000 }, { retriesDue: 499 }]);
+  const waiting = await bench.deliveries(endpointId);
+  expect(waiting.filter(({ due_at }) => due_at.getTime() < startedAtMs)).toEqual([]);
+  expect(waiting.filter(({ due_at }) => due_at.getTime() > nowMs())).toEqual([]);
+  expect(waiting.filter(({ parked }) => parked).length).toBe(1);
+});
+
 test('an endpoint without retries gets one attempt, and the next webhook of the conversation follows', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   await updateEndpoint(pool, idOf(endpointId), { retrySchedule: 'none' }, nowMs());
@@ -296,6 +333,10 @@ test('an endpoint that was disabled is enabled again, and its health is reported
   await waitForStates(endpointId, ['failed']);
   expect(await healthOf(endpointId)).toBe('disabled because it answered 410');
   expect(await bench.emit(reply(tenantId, 'A', 2))).toBe(0);
+  for (const change of ['pause', 'resume'] as const) {
+    const refused = await changeEndpointState(pool, idOf(endpointId), change, nowMs());
+    expect(refused).toMatchObject({ kind: 'disabled', endpoint: { pausedUntilMs: null } });
+  }
   await enableEndpoint(pool, idOf(endpointId), nowMs());
   expect(await healthOf(endpointId)).toBe('healthy');
   receiver.script((_, response) => {

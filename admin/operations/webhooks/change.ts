@@ -5,18 +5,15 @@ import type { Handler, HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import { withDatabase } from '../../../shared/http/with-database.ts';
 import type { KeyRing } from '../../../shared/keyring/keyring.ts';
-import {
-  enableEndpoint,
-  pauseEndpoint,
-  resumeEndpoint,
-  updateEndpoint,
-} from '../../../shared/postgres/change-webhook-endpoint.ts';
+import { updateEndpoint } from '../../../shared/postgres/change-webhook-endpoint.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
 import { type AllowRule, urlProblem } from '../../../shared/webhooks/addresses.ts';
+import { changeEndpointState, type StateChange } from '../../../shared/webhooks/change-endpoint-state.ts';
 import { encryptHeaders } from '../../../shared/webhooks/endpoint-headers.ts';
+import { endpointHealth } from '../../../shared/webhooks/endpoint-health.ts';
 import { rotateSecret } from '../../../shared/webhooks/rotate-secret.ts';
 import { isStorable, readPathId } from '../../request/path-id.ts';
-import { answerEndpoint } from './answer.ts';
+import { answerEndpoint, endpointAnswer } from './answer.ts';
 
 export interface ChangeWebhookDeps {
   readonly pool: Pool;
@@ -40,11 +37,6 @@ export function changeWebhookOperation({ pool, clock, keyRing, allow }: ChangeWe
   };
 }
 
-const STATE_CHANGES = { pause: pauseEndpoint, resume: resumeEndpoint, enable: enableEndpoint };
-
-export type StateChange = keyof typeof STATE_CHANGES;
-export const ENDPOINT_STATE_CHANGES = Object.keys(STATE_CHANGES) as StateChange[];
-
 /**
  * Handles `POST /admin/v1/webhooks/{endpointId}/pause`, `…/resume` and `…/enable`. Each may be
  * repeated.
@@ -53,8 +45,33 @@ export function changeWebhookStateOperation(
   { pool, clock }: Pick<ChangeWebhookDeps, 'pool' | 'clock'>,
   change: StateChange,
 ): Handler {
-  return (c) =>
-    answerEndpoint(c, { clock, segmentsAfter: 1 }, (id, nowMs) => STATE_CHANGES[change](pool, id, nowMs));
+  return async (c) => {
+    const id = readPathId(c, isStorable, 1);
+    if (id.refusal) return refuse(c, id.refusal);
+    const nowMs = clock.nowMs();
+    const { tenantId } = c.var.apiKey;
+    const endpointId = id.id;
+    const changed = await withDatabase(c, () =>
+      changeEndpointState(pool, { tenantId, endpointId }, change, nowMs),
+    );
+    if (changed.refusal) return refuse(c, changed.refusal);
+    const result = changed.value;
+    if (result.kind === 'unknown') return fail(c, '404-01');
+    if (result.kind === 'disabled') {
+      const message = disabledText(endpointHealth(result.endpoint, nowMs));
+      return fail(c, '409-01', [{ path: 'endpointId', message }]);
+    }
+    const { endpoint, retriesDue } = result;
+    return answerJson(c, {
+      ...endpointAnswer(endpoint, nowMs),
+      ...(retriesDue !== undefined && { retriesDue }),
+    });
+  };
+}
+
+/** Returns the message of a 409-01 for an endpoint that must be enabled first. */
+export function disabledText(health: string): string {
+  return `is ${health}: enable the endpoint first`;
 }
 
 /**

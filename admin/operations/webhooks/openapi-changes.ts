@@ -1,7 +1,9 @@
 import { schemaRef } from '../../../shared/openapi/document.ts';
 import { EXAMPLE_ULID, exampleError } from '../../../shared/openapi/errors.ts';
 import type { OperationDescription, Operations } from '../../../shared/openapi/operation.ts';
+import { RETRIES_DUE_MAX } from '../../../shared/postgres/deliveries/make-retries-due.ts';
 import { BODY_BYTES_MAX } from '../../limits/policies.ts';
+import { disabledText } from './change.ts';
 import {
   COMMON,
   ENDPOINT_PARAMETER,
@@ -16,6 +18,19 @@ const MALFORMED = {
   meaning:
     'The body is not one JSON object in UTF-8 with `Content-Type: application/json`, or the path is malformed.',
 };
+const RESUMED = {
+  200: {
+    description: 'The endpoint, and how many webhooks are sent now.',
+    schema: schemaRef('ResumedEndpoint'),
+  },
+};
+const disabled = (meaning: string) => ({
+  meaning,
+  details: [{ path: 'endpointId', message: disabledText('disabled because it answered 410') }],
+});
+const RETRIES_NOW =
+  'Webhooks that wait for a retry are due now, oldest first, at the rate of the endpoint and in the order of each ' +
+  `conversation, at most ${RETRIES_DUE_MAX} per request. One that fails again waits for the next delay of its schedule.`;
 const ENDPOINT = { 200: { description: 'The endpoint.', schema: schemaRef('Endpoint') } };
 
 const CHANGE: OperationDescription = {
@@ -24,7 +39,8 @@ const CHANGE: OperationDescription = {
   summary: 'Change a webhook endpoint',
   description:
     `Changes the members that the body has. ${IN_A_SECOND} \`headers\` replaces all custom headers. A new URL is a new ` +
-    'receiver: the failures of the earlier one are forgotten. Webhooks that wait go to the new URL.',
+    'receiver: the failures of the earlier one are forgotten. Webhooks that wait go to the new URL. A disabled endpoint stays ' +
+    'disabled until it is enabled.',
   parameters: [ENDPOINT_PARAMETER],
   body: { schema: schemaRef('EndpointChange'), bytesMax: BODY_BYTES_MAX },
   answers: ENDPOINT,
@@ -79,7 +95,11 @@ const PAUSE: OperationDescription = {
   description: `Its webhooks wait until it is resumed. ${IN_A_SECOND} May be repeated. The body is ignored.`,
   parameters: [ENDPOINT_PARAMETER],
   answers: ENDPOINT,
-  ownErrors: OF_ONE_ENDPOINT,
+  refusals: ['409-01'],
+  ownErrors: {
+    ...OF_ONE_ENDPOINT,
+    '409-01': disabled('The endpoint is disabled, and gets nothing that could be paused: enable it first.'),
+  },
   examples: {
     known: {
       summary: 'An endpoint',
@@ -96,12 +116,24 @@ const RESUME: OperationDescription = {
   operationId: 'resume-webhook',
   summary: 'Resume a paused webhook endpoint',
   description:
-    'Webhooks that wait are sent, in the order of each conversation. Also ends a pause that the endpoint asked for with ' +
-    'Retry-After. May be repeated. The body is ignored.',
+    'Ends a pause, also one that the endpoint asked for with Retry-After. An endpoint that is not paused may be resumed too. ' +
+    `${RETRIES_NOW} May be repeated. The body is ignored.`,
   parameters: [ENDPOINT_PARAMETER],
-  answers: ENDPOINT,
-  ownErrors: OF_ONE_ENDPOINT,
-  examples: { known: { summary: 'An endpoint', parameters, status: 200, answer: SHOWN_ENDPOINT }, unknown },
+  answers: RESUMED,
+  refusals: ['409-01'],
+  ownErrors: {
+    ...OF_ONE_ENDPOINT,
+    '409-01': disabled('The endpoint is disabled: enable it first. What waited for it was dropped.'),
+  },
+  examples: {
+    known: {
+      summary: 'An endpoint',
+      parameters,
+      status: 200,
+      answer: { ...SHOWN_ENDPOINT, retriesDue: 0 },
+    },
+    unknown,
+  },
 };
 
 const ENABLE: OperationDescription = {
@@ -110,11 +142,20 @@ const ENABLE: OperationDescription = {
   summary: 'Enable a disabled webhook endpoint',
   description:
     'Enables an endpoint that answered 410, failed for 5 days, or whose creator was revoked. Its failures are forgotten. ' +
-    'Events that occurred while it was disabled are not sent. May be repeated. The body is ignored.',
+    'Events that occurred while it was disabled are not sent, and what waited then was dropped: recover it. A pause by its ' +
+    `owner lasts. ${RETRIES_NOW} May be repeated. The body is ignored.`,
   parameters: [ENDPOINT_PARAMETER],
-  answers: ENDPOINT,
+  answers: RESUMED,
   ownErrors: OF_ONE_ENDPOINT,
-  examples: { known: { summary: 'An endpoint', parameters, status: 200, answer: SHOWN_ENDPOINT }, unknown },
+  examples: {
+    known: {
+      summary: 'An endpoint',
+      parameters,
+      status: 200,
+      answer: { ...SHOWN_ENDPOINT, retriesDue: 0 },
+    },
+    unknown,
+  },
 };
 
 const ROTATE: OperationDescription = {
