@@ -6,7 +6,7 @@ import { ENDPOINT_RATE_MAX, RETRY_SCHEDULES } from '../../shared/contracts/webho
 import { filterProblem, GROUP_FILTERS } from '../../shared/contracts/webhook-filters.ts';
 import { WEBHOOK_TYPES } from '../../shared/contracts/webhooks.ts';
 import { AppError, errorMessage } from '../../shared/errors.ts';
-import { type AllowRule, urlProblem } from '../../shared/webhooks/addresses.ts';
+import { type AllowRule, parseAllowRules, urlProblem } from '../../shared/webhooks/addresses.ts';
 import { wholeNumber } from '../options.ts';
 
 /** The options of the commands that set an endpoint. */
@@ -67,11 +67,14 @@ export function endpointBody(options: EndpointOptions): JsonObject {
 export function requireUrl(url: string, rules: readonly AllowRule[]): void {
   const problem = urlProblem(url, rules);
   if (problem === undefined) return;
-  throw new AppError(
-    'URL_REFUSED',
-    `the URL ${problem}; set SLUICE_WEBHOOK_ALLOW here and for the workers to permit other addresses`,
-  );
+  const isPermittable = urlProblem(url, EVERY_ADDRESS) === undefined;
+  const advice = isPermittable
+    ? 'set SLUICE_WEBHOOK_ALLOW here and for the workers to permit other addresses'
+    : 'an example is https://hooks.example.com/sluice';
+  throw new AppError('URL_REFUSED', `the URL ${problem}; ${advice}`);
 }
+
+const EVERY_ADDRESS = parseAllowRules('0.0.0.0/0,::/0');
 
 /** Returns the error of options that are refused. */
 export function refusedOptions(details: readonly ErrorDetail[]): AppError {

@@ -3,7 +3,7 @@ import { OVERLAP_SECONDS, OVERLAP_SECONDS_MAX } from './api-keys.ts';
 import type { ErrorDetail } from './errors.ts';
 import { arrayOf, int32, objectOf, oneOf, stringField } from './fields.ts';
 import type { JsonObject } from './json.ts';
-import { validate } from './parsed.ts';
+import { validateKnown } from './known-members.ts';
 import { filterField } from './webhook-filters.ts';
 import { headersField } from './webhook-headers.ts';
 import { parseWebhookSecret, SECRET_TEXT } from './webhook-secrets.ts';
@@ -103,7 +103,7 @@ type Read<T> =
 
 /** Reads the body of a request that creates a webhook endpoint. */
 export function readEndpointRequest(body: JsonObject): Read<EndpointRequest> {
-  const result = validate(body, endpointSchema);
+  const result = validateKnown(body, endpointSchema);
   if (!result.ok) return result;
   const { url, secret, ...given } = result.value as z.output<typeof endpointSchema>;
   const settings = settingsOf({
@@ -120,9 +120,16 @@ export function readEndpointRequest(body: JsonObject): Read<EndpointRequest> {
   };
 }
 
+/** What a request that changes an endpoint does not change, and which requests do. */
+const CHANGED_ELSEWHERE = {
+  secret: 'is changed by POST /admin/v1/webhooks/{endpointId}/rotate',
+  state: 'is changed by POST /admin/v1/webhooks/{endpointId}/pause, …/resume and …/enable',
+  health: 'is changed by POST /admin/v1/webhooks/{endpointId}/pause, …/resume and …/enable',
+};
+
 /** Reads the body of a request that changes a webhook endpoint: members that it lacks stay as they are. */
 export function readEndpointChange(body: JsonObject): Read<EndpointChange> {
-  const result = validate(body, endpointChangeSchema);
+  const result = validateKnown(body, endpointChangeSchema, CHANGED_ELSEWHERE);
   if (!result.ok) return result;
   const change = settingsOf(result.value as z.output<typeof endpointChangeSchema>);
   if (Object.keys(change).length > 0) return { ok: true, request: change };
@@ -132,7 +139,7 @@ export function readEndpointChange(body: JsonObject): Read<EndpointChange> {
 
 /** Reads the body of a request that rotates the secret of an endpoint. */
 export function readSecretRotation(body: JsonObject): Read<SecretRotation> {
-  const result = validate(body, secretRotationSchema);
+  const result = validateKnown(body, secretRotationSchema);
   if (!result.ok) return result;
   const { overlapSeconds, secret } = result.value as z.output<typeof secretRotationSchema>;
   return {

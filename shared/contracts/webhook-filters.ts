@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { INVALID, readBy } from './compiled-schema.ts';
+import { suggestion } from './suggestion.ts';
 import { WEBHOOK_TYPES } from './webhooks.ts';
 
 /** The groups of types: what precedes the dot. */
@@ -25,29 +26,7 @@ export const filterField = readBy(
 export function filterProblem(text: string): string | undefined {
   if (KNOWN.has(text)) return undefined;
   if (text.endsWith('*')) return `must be a type, or one of *, ${GROUP_FILTERS.join(', ')}`;
-  return `is not a known type: the nearest is ${nearestType(text)}`;
-}
-
-/** Returns the known type that is the most similar to a text. */
-export function nearestType(text: string): string {
-  // A longer text is equally far from all types.
-  const given = text.slice(0, 100);
-  const distances = WEBHOOK_TYPES.map((type) => ({ type, distance: editDistance(given, type) }));
-  return distances.reduce((best, one) => (one.distance < best.distance ? one : best)).type;
-}
-
-/** Returns the number of characters to insert, delete or replace to make one text from the other. */
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const replaced = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, replaced));
-    }
-    row = next;
-  }
-  return row[b.length]!;
+  return `is not a known type: ${suggestion(text, [...WEBHOOK_TYPES, ...GROUP_FILTERS])}`;
 }
 
 /** What the database stores of filters. */

@@ -43,16 +43,17 @@ export function listDeliveriesOperation({ pool, clock }: DeliveriesDeps) {
     const cursorList = [tenantId, 'deliveries', path.id, JSON.stringify(filters)];
     const after = cursor === undefined ? undefined : readCursor(cursorList, cursor);
     if (cursor !== undefined && after === undefined) return fail(c, '400-01', [UNKNOWN_CURSOR]);
+    const nowMs = clock.nowMs();
     const list = { tenantId, endpointId: path.id, filter: filter.value, after, limit: query.limit };
     const found = await withDatabase(c, async () => {
       const [endpoint] = await findEndpoints(pool, [tenantId], path.id);
-      return endpoint && (await listDeliveries(pool, { ...list, nowMs: clock.nowMs() }));
+      return endpoint && (await listDeliveries(pool, { ...list, nowMs }));
     });
     if (found.refusal) return refuse(c, found.refusal);
     if (!found.value) return fail(c, '404-01');
     const { deliveries, next } = found.value;
     return answerJson(c, {
-      items: deliveries.map(describeDelivery),
+      items: deliveries.map((one) => describeDelivery(one, nowMs)),
       ...(next !== undefined && { next: writeCursor(cursorList, next) }),
     });
   };
@@ -88,7 +89,7 @@ function readFilter({
   for (const [name, text] of Object.entries({ conversation, recordId })) {
     if (text === '' || (text !== undefined && !isStorable(text))) return refused(name, 'must be an id');
   }
-  if ((times.fromMs ?? -Infinity) > (times.toMs ?? Infinity)) {
+  if ((times.fromMs ?? -Infinity) >= (times.toMs ?? Infinity)) {
     return { ok: false, code: '422-01', detail: REVERSED_RANGE };
   }
   return {
@@ -104,5 +105,5 @@ function readFilter({
 }
 
 export const TIME_MESSAGE = 'must be a time with offset such as 2030-01-31T00:00:00Z';
-/** The detail of a 422-01 for a range of times that ends before it begins. */
-export const REVERSED_RANGE = { path: 'to', message: 'must not be before from' };
+/** The detail of a 422-01 for a range of times that is empty, or ends before it begins. */
+export const REVERSED_RANGE = { path: 'to', message: 'must be after from' };

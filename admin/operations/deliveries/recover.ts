@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { Clock } from '../../../shared/clock.ts';
 import { arrayOf, objectOf, oneOf, timestampField } from '../../../shared/contracts/fields.ts';
-import { validate } from '../../../shared/contracts/parsed.ts';
+import { validateKnown } from '../../../shared/contracts/known-members.ts';
 import { parseTimestampNs } from '../../../shared/contracts/timestamps.ts';
 import { AppError } from '../../../shared/errors.ts';
 import { answerJson } from '../../../shared/http/answers.ts';
@@ -49,13 +49,13 @@ export function recoverOperation({ pool, clock, nextId }: RecoverDeps) {
   return async (c: HttpContext): Promise<Response> => {
     const path = readPathId(c, isStorable, 1);
     if (path.refusal) return refuse(c, path.refusal);
-    const parsed = validate(c.var.body, recoverySchema);
+    const parsed = validateKnown(c.var.body, recoverySchema);
     if (!parsed.ok) return fail(c, '422-01', parsed.details);
     const { from, to, states } = parsed.value as z.output<typeof recoverySchema>;
     const nowMs = clock.nowMs();
     const fromMs = millisecondsOf(from);
     const toMs = to ? millisecondsOf(to) : nowMs;
-    if (toMs < fromMs) return fail(c, '422-01', [to ? REVERSED_RANGE : FROM_IN_FUTURE]);
+    if (toMs <= fromMs) return fail(c, '422-01', [to ? REVERSED_RANGE : FROM_IN_FUTURE]);
     const { tenantId, apiKeyId } = c.var.apiKey;
     const started = await withDatabase(c, async () => {
       const recovery = await createRecovery(pool, {
@@ -77,7 +77,7 @@ export function recoverOperation({ pool, clock, nextId }: RecoverDeps) {
   };
 }
 
-const FROM_IN_FUTURE = { path: 'from', message: 'must not be in the future' };
+const FROM_IN_FUTURE = { path: 'from', message: 'must be in the past' };
 
 function millisecondsOf(time: string): number {
   return Number(parseTimestampNs(time)! / 1_000_000n);

@@ -2,6 +2,7 @@ import { sha256Of } from '../../../shared/api-key-secrets.ts';
 import type { Clock } from '../../../shared/clock.ts';
 import { answerJson } from '../../../shared/http/answers.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
+import { fail } from '../../../shared/http/failures.ts';
 import { API_SECRET_HEADER } from '../../../shared/http/headers.ts';
 import type { KeyRing } from '../../../shared/keyring/keyring.ts';
 import { PORTAL_SCOPE } from '../../tokens/portal-access.ts';
@@ -21,6 +22,7 @@ const TOKEN_MS = 3_600_000;
  */
 export function createTokenOperation({ keyRing, clock }: CreateTokenDeps) {
   return (c: HttpContext): Response => {
+    if (hasBody(c)) return fail(c, '400-01', [HAS_BODY]);
     const { tenantId, apiKeyId, expiresAtMs: keyUntilMs, previousSecret } = c.var.apiKey;
     const secretUntilMs = c.var.secretIsPrevious ? previousSecret?.validUntilMs : undefined;
     const untilMs = [clock.nowMs() + TOKEN_MS, keyUntilMs, secretUntilMs];
@@ -34,4 +36,12 @@ export function createTokenOperation({ keyRing, clock }: CreateTokenDeps) {
     });
     return answerJson(c, { token, expiresAt: new Date(expiresAtMs).toISOString() }, 201);
   };
+}
+
+/** The detail of a 400-01 for a request with a body, which might ask for another time. */
+export const HAS_BODY = { path: 'body', message: 'must be empty: every token is valid for 1 hour' };
+
+function hasBody(c: HttpContext): boolean {
+  const length = c.req.header('content-length') ?? '0';
+  return length !== '0' || c.req.header('transfer-encoding') !== undefined;
 }

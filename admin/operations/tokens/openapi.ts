@@ -3,6 +3,7 @@ import { schemaRef } from '../../../shared/openapi/document.ts';
 import type { Operations } from '../../../shared/openapi/operation.ts';
 import { PORTAL_PATHS, PORTAL_SCOPE } from '../../tokens/portal-access.ts';
 import { DATABASE_ERRORS } from '../common-errors.ts';
+import { HAS_BODY } from './create.ts';
 
 export const TOKEN_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   PortalToken: {
@@ -31,7 +32,10 @@ export const TOKEN_OPERATIONS: Operations = {
         schema: schemaRef('PortalToken'),
       },
     },
-    ownErrors: DATABASE_ERRORS,
+    ownErrors: {
+      ...DATABASE_ERRORS,
+      '400-01': { meaning: 'The request has a body, or is malformed.', details: [HAS_BODY] },
+    },
     examples: {
       created: {
         summary: 'A token for an hour',

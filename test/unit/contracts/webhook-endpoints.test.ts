@@ -4,7 +4,7 @@ import {
   readEndpointRequest,
   readSecretRotation,
 } from '../../../shared/contracts/webhook-endpoints.ts';
-import { nearestType, selectsType, storedFilters } from '../../../shared/contracts/webhook-filters.ts';
+import { filterProblem, selectsType, storedFilters } from '../../../shared/contracts/webhook-filters.ts';
 import { formatWebhookSecret, newWebhookSecret } from '../../../shared/webhooks/secrets.ts';
 
 const url = 'https://example.com/';
@@ -30,6 +30,25 @@ describe('a new webhook endpoint', () => {
     });
   });
 
+  test('has no members but those of the request', () => {
+    expect(problemsOf({ eventType: ['automation.reply'], bogus: 1 })).toEqual([
+      ['eventType', 'is not a member of this request: the nearest is eventTypes'],
+      ['bogus', expect.stringMatching(/: it must be one of url, eventTypes, .*secret$/)],
+    ]);
+    const change = readEndpointChange({ description: 'CRM', secret: 'x', state: 'paused' });
+    expect(change).toMatchObject({
+      ok: false,
+      details: [
+        { path: 'secret', message: expect.stringContaining('/rotate') },
+        { path: 'state', message: expect.stringMatching(/pause.*resume.*enable/) },
+      ],
+    });
+    expect(readSecretRotation({ overlap: 5 })).toMatchObject({ ok: false, details: [{ path: 'overlap' }] });
+    expect(readEndpointChange(JSON.parse(`{"__proto__": 1, "${'x'.repeat(1000)}": 1}`))).toMatchObject({
+      details: [{ path: '__proto__' }, { path: 'x'.repeat(100) }],
+    });
+  });
+
   test('may have its own secret of 24 to 64 bytes', () => {
     const secret = newWebhookSecret();
     expect(readEndpointRequest({ url, secret: formatWebhookSecret(secret) })).toMatchObject({
@@ -50,7 +69,10 @@ describe('a new webhook endpoint', () => {
     expect(problemsOf({ eventTypes: ['automation.transferred_*'] })).toEqual([
       ['eventTypes[0]', 'must be a type, or one of *, automation.*, conversation.*, ingestion.*, webhook.*'],
     ]);
-    expect(nearestType('x'.repeat(1_000_000))).toContain('.');
+    expect(filterProblem('automation.x')).toBe('is not a known type: the nearest is automation.*');
+    for (const far of ['bad.type', 'x'.repeat(1_000_000)]) {
+      expect(filterProblem(far)).toMatch(/it must be one of automation\.processing_started, .*webhook\.\*$/);
+    }
   });
 
   test.each([
@@ -107,7 +129,8 @@ describe('a change of a webhook endpoint', () => {
   });
 
   test('must have a known member', () => {
-    expect(readEndpointChange({ uri: url })).toMatchObject({ ok: false, details: [{ path: 'body' }] });
+    expect(readEndpointChange({ uri: url })).toMatchObject({ ok: false, details: [{ path: 'uri' }] });
+    expect(readEndpointChange({})).toMatchObject({ ok: false, details: [{ path: 'body' }] });
     expect(readEndpointChange({ url: null })).toMatchObject({ ok: false, details: [{ path: 'url' }] });
   });
 });
