@@ -2,7 +2,13 @@ import type { OperationDescription } from '../../shared/openapi/operation.ts';
 
 type OwnErrors = NonNullable<OperationDescription['ownErrors']>;
 
-const LIMITED: OwnErrors = {
+/** The meanings of 401-01 and 429-01 for all operations. */
+const ACCESS: OwnErrors = {
+  '401-01': {
+    meaning:
+      'No valid key: a header is missing, unknown, wrong, expired or revoked. Or no valid portal token: it has expired, was changed, ' +
+      'or its API key has ended; `details` says so.',
+  },
   '429-01': {
     meaning:
       'The tenant, or the key if it has its own rate, makes too many requests that need this scope. Nothing was done. ' +
@@ -11,15 +17,15 @@ const LIMITED: OwnErrors = {
   },
 };
 
-/** The meanings of 429-01 and 503-01 on the admin listener, which does not use the event log. */
+/** The meanings of 401-01, 429-01 and 503-01 on the admin listener, which does not use the event log. */
 export const DATABASE_ERRORS: OwnErrors = {
-  ...LIMITED,
+  ...ACCESS,
   '503-01': { meaning: 'The database is unavailable. Retry after `Retry-After` seconds.' },
 };
 
-/** The meanings of 429-01 and 503-01 for operations that are not idempotent. */
+/** The same for operations that are not idempotent. */
 export const CREATE_ERRORS: OwnErrors = {
-  ...LIMITED,
+  ...ACCESS,
   '503-01': {
     meaning:
       'The database is unavailable. The request may have succeeded all the same: read the list before you retry, after ' +

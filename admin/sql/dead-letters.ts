@@ -30,3 +30,17 @@ export async function requestReplays(
   );
   return rows;
 }
+
+/** Resolves with the number of dead letters that match, counted up to `max`. */
+export async function countDeadLetters(
+  db: Queryable,
+  filter: DeadLetterFilter,
+  max: number,
+): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    `select count(*)::integer as count
+       from (select from dead_letters where ${filterCondition(filter)} limit $14) as counted`,
+    [...filterValues(filter), max],
+  );
+  return rows[0]!.count;
+}

@@ -146,7 +146,7 @@ test('dead letters are listed newest first, in pages, by kind, reason, time and 
       state: 'dropped',
       settledAt: at(0),
       replays: 0,
-      replayable: true,
+      replayable: false,
     },
   ]);
 });
@@ -266,9 +266,10 @@ test('filters replay and drop a bounded number per request, and concurrent reque
   expect([replaying + last.body.replaying, last.body.more]).toEqual([20, false]);
   for (let offset = 1; offset <= 20; offset++) expect(await stateOf(offset)).toMatchObject({ replay: 1 });
   last = await replay({ kind: 'agent-metadata' });
-  expect(last.body).toEqual({ replaying: 0, more: false });
+  expect(last.body).toEqual({ replaying: 0, conflictsLeftOut: 1, more: false });
   expect((await replay({ kind: 'agent-metadata', reason: 'conflict', limit: 1 })).body).toEqual({
     replaying: 1,
+    conflictsLeftOut: 0,
     more: true,
   });
   expect(await stateOf(32)).toMatchObject({ state: 'open' });

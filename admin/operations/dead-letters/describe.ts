@@ -40,6 +40,6 @@ export function describeDeadLetter(letter: DeadLetterLine) {
     state,
     settledAt: UNSETTLED.includes(state) ? null : new Date(stateAtMs).toISOString(),
     replays: replay,
-    replayable: hasValue,
+    replayable: hasValue && UNSETTLED.includes(state),
   };
 }

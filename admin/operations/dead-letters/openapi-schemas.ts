@@ -3,7 +3,7 @@ import { type JsonSchema, jsonSchemaOf } from '../../../shared/contracts/json-sc
 import { KINDS } from '../../../shared/contracts/kinds.ts';
 import { schemaRef } from '../../../shared/openapi/document.ts';
 import { STATES } from '../../../shared/postgres/dead-letter-lists.ts';
-import { selectionSchema } from './filter.ts';
+import { LETTERS_MAX, selectionSchema } from './filter.ts';
 
 const TIME: JsonSchema = { type: 'string', format: 'date-time' };
 
@@ -32,7 +32,8 @@ const MEMBERS: Readonly<Record<string, JsonSchema>> = {
   replays: { type: 'integer', description: 'How often it was replayed.' },
   replayable: {
     type: 'boolean',
-    description: 'False if its value was erased, which ends with the retention of credentials.',
+    description:
+      'False if it was replayed or dropped, or if its value was erased with the retention of credentials.',
   },
 };
 
@@ -59,16 +60,28 @@ export const DEAD_LETTER_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
     },
   },
   DeadLetterSelection: jsonSchemaOf(selectionSchema),
-  ReplayingDeadLetters: settled('replaying', 'How many are being replayed now.'),
+  ReplayingDeadLetters: settled('replaying', 'How many are being replayed now.', {
+    conflictsLeftOut: {
+      type: 'integer',
+      description:
+        `Open dead letters that match, but were left out because their reason is \`conflict\`, counted up to ${LETTERS_MAX}. 0 if ` +
+        '`reason` was given.',
+    },
+  }),
   DroppedDeadLetters: settled('dropped', 'How many were dropped.'),
 };
 
-function settled(member: string, description: string): JsonSchema {
+function settled(
+  member: string,
+  description: string,
+  others: Readonly<Record<string, JsonSchema>> = {},
+): JsonSchema {
   return {
     type: 'object',
-    required: [member, 'more'],
+    required: [member, ...Object.keys(others), 'more'],
     properties: {
       [member]: { type: 'integer', description },
+      ...others,
       more: {
         type: 'boolean',
         description: 'Whether more may match: repeat the request until it is false.',

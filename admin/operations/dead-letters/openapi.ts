@@ -236,7 +236,7 @@ const REPLAY_MANY: OperationDescription = {
       summary: 'All of one kind that the database refused',
       body: { kind: 'agent-metadata', reason: 'refused' },
       status: 202,
-      answer: { replaying: 1, more: false },
+      answer: { replaying: 1, conflictsLeftOut: 0, more: false },
     },
     unknown: UNKNOWN_KIND,
   },

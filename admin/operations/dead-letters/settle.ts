@@ -15,9 +15,9 @@ import {
 } from '../../../shared/postgres/dead-letter-lists.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
 import { isStorable, readPathId } from '../../request/path-id.ts';
-import { requestReplays } from '../../sql/dead-letters.ts';
+import { countDeadLetters, requestReplays } from '../../sql/dead-letters.ts';
 import { describeDeadLetter, readDeadLetterId } from './describe.ts';
-import { REPLAY_MS, readSelection } from './filter.ts';
+import { LETTERS_MAX, REPLAY_MS, readSelection } from './filter.ts';
 
 export interface SettleDeps {
   readonly pool: Pool;
@@ -70,11 +70,20 @@ function settleMany({ pool, clock, topicPrefix }: SettleDeps, settling: Settling
     const read = readSelection(c.var.body, owner, { nowMs, conflicts: settling.conflicts });
     if (!read.ok) return refuse(c, read.refusal);
     const { filter, limit } = read;
-    const settled = await withDatabase(c, () => settling.run(pool, filter, limit, nowMs));
+    const settled = await withDatabase(c, async () => ({
+      count: await settling.run(pool, filter, limit, nowMs),
+      ...(!settling.conflicts && { conflictsLeftOut: await countLeftOut(pool, filter) }),
+    }));
     if (settled.refusal) return refuse(c, settled.refusal);
-    const answer = { [settling.counted]: settled.value, more: settled.value === limit };
-    return answerJson(c, answer, settling.status);
+    const { count, ...others } = settled.value;
+    return answerJson(c, { [settling.counted]: count, ...others, more: count === limit }, settling.status);
   };
+}
+
+/** Resolves with the number of conflicts that would match if they were not left out. */
+async function countLeftOut(pool: Pool, { reasonLeftOut, ...filter }: DeadLetterFilter): Promise<number> {
+  if (reasonLeftOut === undefined) return 0;
+  return await countDeadLetters(pool, { ...filter, reason: reasonLeftOut }, LETTERS_MAX);
 }
 
 function settleOne({ pool, clock, topicPrefix }: SettleDeps, settling: Settling): Handler {

@@ -6,7 +6,7 @@ import { AppError } from '../../errors.ts';
 import type { ApiKey } from '../../postgres/api-key-lookup.ts';
 import type { Check, HttpContext } from '../env.ts';
 import { fail, refuse } from '../failures.ts';
-import { API_ID_HEADER, API_SECRET_HEADER } from '../headers.ts';
+import { API_ID_HEADER, API_SECRET_HEADER, bearerToken } from '../headers.ts';
 import { type RequestRates, requestRate } from '../rates/request-rate.ts';
 import type { KeyCache } from './key-cache.ts';
 import { KEYS_UNAVAILABLE } from './key-lookup.ts';
@@ -65,13 +65,16 @@ type KeyOptions = Pick<AccessOptions, 'keys' | 'clock' | 'readToken'>;
  * again, so that a new secret works immediately.
  */
 export function requireApiKey({ keys, clock, readToken }: KeyOptions): Check {
+  const refuseCaller = (c: HttpContext) =>
+    fail(c, '401-01', readToken && bearerToken(c) ? [INVALID_TOKEN] : []);
   const accept = (c: HttpContext, key: ApiKey, secret: ShownSecret, { limit }: ShownKey) => {
     keys.keep(key);
-    if (key.revoked || hasEnded(key.expiresAtMs, clock.nowMs())) return fail(c, '401-01');
+    if (key.revoked || hasEnded(key.expiresAtMs, clock.nowMs())) return refuseCaller(c);
     if (key.tenantDisabled) {
       return fail(c, '403-01', [{ path: 'service-api-id', message: 'the tenant of the key is disabled' }]);
     }
     const limited = limit?.(key);
+    if (limited?.refusal?.code === '401-01') return refuseCaller(c);
     if (limited?.refusal) return refuse(c, limited.refusal);
     keys.used(key.apiKeyId);
     c.env?.onKeyShown?.();
@@ -83,7 +86,7 @@ export function requireApiKey({ keys, clock, readToken }: KeyOptions): Check {
     try {
       const key = await keys.find(shown.apiKeyId);
       const secret = verifySecret(shown.secretSha256, key, clock.nowMs());
-      return key && secret ? accept(c, key, secret, shown) : fail(c, '401-01');
+      return key && secret ? accept(c, key, secret, shown) : refuseCaller(c);
     } catch (error) {
       if (error instanceof AppError && error.code === KEYS_UNAVAILABLE) return fail(c, '503-01');
       throw error;
@@ -91,12 +94,19 @@ export function requireApiKey({ keys, clock, readToken }: KeyOptions): Check {
   };
   return (c) => {
     const shown = readHeaders(c, readToken);
-    if (!shown) return fail(c, '401-01');
+    if (!shown) return refuseCaller(c);
     const cached = keys.peek(shown.apiKeyId);
     const secret = verifySecret(shown.secretSha256, cached, clock.nowMs());
     return cached && secret ? accept(c, cached, secret, shown) : lookUp(c, shown);
   };
 }
+
+/** The detail of a 401-01 to a token, whatever is wrong with it. */
+const INVALID_TOKEN = {
+  path: 'authorization',
+  message:
+    'is no valid portal token: it has expired, was changed, or its API key has ended; create another token',
+};
 
 function readHeaders(c: HttpContext, readToken: KeyOptions['readToken']): ShownKey | undefined {
   const id = c.req.header(API_ID_HEADER);

@@ -195,6 +195,13 @@ describe('requests of web pages', () => {
     expect((await preflight(WEBHOOKS, {})).status).toBe(404);
   });
 
+  it('with an invalid token are told to create another one', async () => {
+    const answerTo = async (headers: Record<string, string>) =>
+      await (await app.request(WEBHOOKS, { headers })).text();
+    expect(await answerTo({ authorization: 'Bearer forged' })).toContain('create another token');
+    expect(await answerTo({})).not.toContain('details');
+  });
+
   it('may read every answer of the portal part, refusals included, and no other', async () => {
     const { token } = await createToken(app);
     const get = (path: string, authorization: string) =>
@@ -218,9 +225,13 @@ describe('requests of web pages', () => {
     }
   });
 
-  it('are unknown without the setting', async () => {
+  it('are refused without the setting, which is named', async () => {
     const plain = createAdminTestApp(['*']);
-    expect((await preflight(WEBHOOKS, { origin: ORIGIN }, plain)).status).toBe(404);
+    const refused = await preflight(WEBHOOKS, { origin: ORIGIN }, plain);
+    expect([refused.status, await refused.text()]).toEqual([
+      403,
+      expect.stringContaining('SLUICE_ADMIN_ORIGINS'),
+    ]);
     const answer = await plain.request(WEBHOOKS, { headers: { ...key, origin: ORIGIN } });
     expect(corsOf(answer)).toEqual([['vary', 'service-api-id, service-api-secret, authorization']]);
   });
