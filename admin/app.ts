@@ -17,6 +17,7 @@ import type { Logger } from '../shared/logging.ts';
 import { AGENTS, CONVERSATIONS } from '../shared/postgres/stored-entities.ts';
 import { AUTOMATION_GROUPS, reportAutomation } from '../shared/reports/automation-report.ts';
 import { MESSAGE_GROUPS, reportMessageSent } from '../shared/reports/message-sent-report.ts';
+import { ENDPOINT_STATE_CHANGES } from '../shared/webhooks/change-endpoint-state.ts';
 import {
   ADMIN_REQUESTS_PER_SECOND,
   BODY_BUFFER_BYTES_MAX,
@@ -38,7 +39,7 @@ import {
   replayDeadLettersOperation,
 } from './operations/dead-letters/settle.ts';
 import { showDeadLetterOperation } from './operations/dead-letters/show.ts';
-import { cancelJobOperation, showJobOperation } from './operations/deliveries/jobs.ts';
+import { cancelJobOperation, listJobsOperation, showJobOperation } from './operations/deliveries/jobs.ts';
 import { listDeliveriesOperation } from './operations/deliveries/list.ts';
 import { recoverOperation } from './operations/deliveries/recover.ts';
 import { redeliverOperation } from './operations/deliveries/redeliver.ts';
@@ -57,7 +58,6 @@ import { createTokenOperation } from './operations/tokens/create.ts';
 import {
   changeWebhookOperation,
   changeWebhookStateOperation,
-  ENDPOINT_STATE_CHANGES,
   rotateWebhookOperation,
 } from './operations/webhooks/change.ts';
 import { type CreateWebhookDeps, createWebhookOperation } from './operations/webhooks/create.ts';
@@ -121,9 +121,7 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
     ],
     setHeaders: createOriginHeaders(origins),
   });
-  if (origins.length > 0) {
-    for (const path of PORTAL_PATHS) on('OPTIONS', `${path}/*`, answerPreflight(origins));
-  }
+  for (const path of PORTAL_PATHS) on('OPTIONS', `${path}/*`, answerPreflight(origins));
   on('POST', '/admin/v1/tokens', guarded(checks.before(PORTAL_SCOPE), createTokenOperation(deps)));
   addWebhookRoutes(on, deps, checks);
   addKeyRoutes(on, deps, checks);
@@ -173,6 +171,7 @@ function addDeliveryRoutes(on: AddRoute, deps: AdminAppDeps, checks: Checks): vo
   const ofDelivery = '/admin/v1/deliveries/:deliveryId';
   on('GET', ofDelivery, guarded(withoutQuery, inSlot(showDeliveryOperation(deps))));
   on('POST', `${ofDelivery}/redeliver`, guarded(withoutQuery, inSlot(redeliverOperation(deps))));
+  on('GET', '/admin/v1/jobs', guarded(allowed, inSlot(listJobsOperation(deps))));
   on('GET', '/admin/v1/jobs/:jobId', guarded(withoutQuery, inSlot(showJobOperation(deps))));
   on('POST', '/admin/v1/jobs/:jobId/cancel', guarded(withoutQuery, inSlot(cancelJobOperation(deps))));
 }

@@ -9,6 +9,7 @@ import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';
 import { tenantsToSearch } from '../tenant-lookup.ts';
+import { stateText } from '../webhooks/describe-delivery.ts';
 
 interface EventsShowOptions {
   readonly tenant?: string;
@@ -61,15 +62,23 @@ type ShownEvent = Awaited<ReturnType<typeof find>>[number];
 function printDeliveries(context: CommandContext, events: readonly ShownEvent[]): void {
   const deliveries = events.flatMap((event) => event.deliveries);
   const [first] = deliveries;
-  if (!first) return;
+  if (!first) {
+    if (events.some(({ kind, status }) => kind === 'automation-events' && status === 'stored')) {
+      context.print(
+        'No endpoint has a webhook of it: none took its type when it was stored, or the endpoint was deleted since. ' +
+          'Webhooks are created only when a record is stored, so that none is sent later.',
+      );
+    }
+    return;
+  }
   context.printTable(
     ['webhook', 'endpoint', 'state', 'attempts', 'delivery'],
-    deliveries.map(({ type, endpointId, state, attempts, deliveryId }) => [
-      type ?? 'erased',
-      endpointId,
-      state,
-      String(attempts),
-      deliveryId,
+    deliveries.map((one) => [
+      one.type ?? 'erased',
+      one.endpointId,
+      stateText(one),
+      String(one.attempts),
+      one.deliveryId,
     ]),
   );
   context.print(`Next: ./sluice webhooks delivery ${first.deliveryId}`);
@@ -102,7 +111,10 @@ async function find(
         events.map(async (event) => {
           const record = { tenantId, id, kinds: [event.kind], nowMs: options.nowMs };
           const deliveries = await findDeliveriesOfRecord(db, record);
-          return { ...eventJson(prefix, name, event), deliveries: deliveries.map(describeDelivery) };
+          return {
+            ...eventJson(prefix, name, event),
+            deliveries: deliveries.map((one) => describeDelivery(one, options.nowMs)),
+          };
         }),
       );
     }),

@@ -1,17 +1,20 @@
 import { type Command, Option } from 'commander';
+import { KINDS } from '../../shared/contracts/kinds.ts';
 import type { WebhookType } from '../../shared/contracts/webhooks.ts';
 import {
   DELIVERY_STATES,
   type DeliveryState,
   describeDelivery,
 } from '../../shared/postgres/deliveries/delivery.ts';
-import { describeDetails } from '../../shared/postgres/deliveries/find-delivery.ts';
+import { type DeliveryDetails, describeDetails } from '../../shared/postgres/deliveries/find-delivery.ts';
 import { type DeliveryList, listDeliveries } from '../../shared/postgres/deliveries/list-deliveries.ts';
+import { findEvents } from '../../shared/postgres/event-keys.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import type { CommandContext } from '../context.ts';
 import { dateOrTimeMs, JSON_OPTION, webhookType, wholeNumber } from '../options.ts';
 import { printable } from '../printable.ts';
 import { requireDelivery } from '../webhooks/deliveries.ts';
+import { stateText } from '../webhooks/describe-delivery.ts';
 import { requireEndpoint } from '../webhooks/endpoints.ts';
 import { followDeliveries } from '../webhooks/follow-deliveries.ts';
 
@@ -51,7 +54,10 @@ function addDeliveries(webhooks: Command, context: CommandContext): void {
     .option('--conversation <id>', 'only webhooks of this conversation')
     .option('--record <id>', 'only webhooks about the record with this eventId or messageId')
     .option('--limit <n>', 'maximum number of deliveries', wholeNumber(1, PRINTED_MAX), 50)
-    .option('--follow', 'print new ones as they come, and what becomes of them, until Ctrl-C')
+    .option(
+      '--follow',
+      'print new ones as they are stored, and each attempt, also of older ones, until Ctrl-C',
+    )
     .option(...JSON_OPTION)
     .addHelpText(
       'after',
@@ -59,8 +65,8 @@ function addDeliveries(webhooks: Command, context: CommandContext): void {
         'disabled).\n\nExample: ./sluice webhooks deliveries 01J9ZQ5W3V7Y8X6T4R2P0N1M3K --state failed dropped --from 2026-10-01',
     )
     .action(async (endpointId: string, options: ListOptions, command: Command) => {
-      if ((options.from ?? -Infinity) > (options.to ?? Infinity)) {
-        command.error('error: --to must not be before --from', { exitCode: 2 });
+      if ((options.from ?? -Infinity) >= (options.to ?? Infinity)) {
+        command.error('error: --to must be after --from', { exitCode: 2 });
       }
       if (options.follow && (options.from ?? options.to ?? options.record) !== undefined) {
         command.error('error: --follow cannot be combined with --from, --to or --record', { exitCode: 2 });
@@ -95,24 +101,25 @@ async function print(
   let after: string | undefined;
   let hasMore = false;
   do {
+    const nowMs = context.clock.nowMs();
     const page = await listDeliveries(pool, {
       ...list,
       after,
       limit: Math.min(PAGE_MAX, limit - found.length),
-      nowMs: context.clock.nowMs(),
+      nowMs,
     });
-    found.push(...page.deliveries.map(describeDelivery));
+    found.push(...page.deliveries.map((one) => describeDelivery(one, nowMs)));
     after = page.next;
     hasMore = after !== undefined;
   } while (hasMore && found.length < limit);
   if (json) return context.printJson(found);
-  if (found.length === 0) return context.print('No delivery matches.');
+  if (found.length === 0) return context.print(await noneText(pool, list));
   context.printTable(
     ['stored', 'type', 'state', 'attempts', 'next attempt', 'conversation', 'delivery'],
     found.map((one) => [
       one.createdAt ?? '',
       one.type ?? 'erased',
-      one.redelivered ? `${one.state}, again` : one.state,
+      stateText(one),
       String(one.attempts),
       one.nextAttemptAt ?? '',
       one.conversation ?? '',
@@ -125,6 +132,17 @@ async function print(
   );
 }
 
+/** Returns why a list is empty. */
+async function noneText(pool: Pool, { tenantId, filter }: Omit<DeliveryList, 'nowMs'>): Promise<string> {
+  const { recordId } = filter;
+  if (recordId === undefined) return 'No delivery matches.';
+  const [event] = await findEvents(pool, tenantId, recordId, KINDS);
+  return event
+    ? `No delivery matches. The record ${recordId} is known: if no filter hides it, the endpoint received no webhook of it. It did not take ` +
+        'the type, was disabled, or did not exist when the record was stored. Such a webhook is never sent later.'
+    : `No delivery matches: no record with the id ${recordId} is known to the tenant (yet), or its id has expired.`;
+}
+
 function addDelivery(webhooks: Command, context: CommandContext): void {
   webhooks
     .command('delivery')
@@ -135,14 +153,16 @@ function addDelivery(webhooks: Command, context: CommandContext): void {
     .addHelpText(
       'after',
       '\nThe parts of an attempt are in milliseconds: name look-up, connection, TLS handshake, and from the request to the first ' +
-        'byte of the answer. An open connection has only the last part.\n\n' +
+        'byte of the answer. An open connection has only the last part. Attempts are numbered from 1 each time that the delivery ' +
+        'is queued; `again` marks those of redeliver and recover.\n\n' +
         'Example: ./sluice webhooks delivery 01K2Z0A8Q4C5N6P7R8S9T0V1W2.01J9ZQ5W3V7Y8X6T4R2P0N1M3K.mf3k2a1b',
     )
     .action(async (id: string, options: { readonly tenant?: string; readonly json?: boolean }) => {
+      const nowMs = context.clock.nowMs();
       const { tenant, details } = await context.withDatabase((database) =>
-        requireDelivery(database, options.tenant, id, context.clock.nowMs()),
+        requireDelivery(database, options.tenant, id, nowMs),
       );
-      const shown = describeDetails(details);
+      const shown = describeDetails(details, nowMs);
       if (options.json) return context.printJson({ tenant, ...shown });
       context.printTable(
         ['', shown.deliveryId],
@@ -151,7 +171,7 @@ function addDelivery(webhooks: Command, context: CommandContext): void {
           ['endpoint', shown.endpointId],
           ['webhook-id', shown.webhookId],
           ['type', shown.type ?? 'erased'],
-          ['state', shown.redelivered ? `${shown.state}, again` : shown.state],
+          ['state', stateText(shown).replace('\n', ' ')],
           ['conversation', shown.conversation ?? ''],
           ['stored', shown.createdAt ?? ''],
           ['next attempt', shown.nextAttemptAt ?? 'none'],
@@ -160,10 +180,23 @@ function addDelivery(webhooks: Command, context: CommandContext): void {
       );
       context.print(`Body: ${shown.body ?? 'erased, or dropped with its week'}`);
       printAttempts(context, shown.attemptLog);
-      if (shown.body !== null && shown.state !== 'in-flight') {
-        context.print(`To send it again: ./sluice webhooks redeliver ${shown.deliveryId}`);
-      }
+      context.print(...nextSteps(details, shown));
     });
+}
+
+/** Returns how to send a delivery again, if that is possible. */
+function nextSteps(
+  { endpointState, body, state }: DeliveryDetails,
+  { waitsFor, deliveryId, endpointId }: ReturnType<typeof describeDetails>,
+): string[] {
+  if (endpointState === 'deleted' || endpointState === null) {
+    return ['It cannot be sent again: its endpoint was deleted.'];
+  }
+  if (body === null || state === 'in-flight' || waitsFor === 'earlier-webhook') return [];
+  if (endpointState === 'disabled') {
+    return [`Its endpoint is disabled. To send it again, first: ./sluice webhooks enable ${endpointId}`];
+  }
+  return [`To send it again: ./sluice webhooks redeliver ${deliveryId}`];
 }
 
 function printAttempts(
@@ -191,7 +224,7 @@ function printAttempts(
     ],
     attempts.map((one) => [
       one.finishedAt,
-      String(one.attempt),
+      one.repetition === 0 ? String(one.attempt) : `again, ${one.attempt}`,
       part(one.status),
       String(one.durationMs),
       part(one.dnsMs),

@@ -4,25 +4,30 @@ import { describeDelivery, ENDED_STATES } from '../../shared/postgres/deliveries
 import {
   cancelRecovery,
   createRecovery,
+  describeRecoveries,
   describeRecovery,
   type EndedState,
   findRecoveries,
+  listRecoveries,
   RECOVERED_STATES,
   type Recovery,
+  WAITING_MAX,
 } from '../../shared/postgres/deliveries/recoveries.ts';
 import { redeliver } from '../../shared/postgres/deliveries/redeliver.ts';
 import type { CommandContext } from '../context.ts';
 import type { OpenDatabase } from '../database.ts';
-import { dateOrTimeMs, JSON_OPTION } from '../options.ts';
+import { dateOrTimeMs, JSON_OPTION, wholeNumber } from '../options.ts';
 import { tenantsToSearch } from '../tenant-lookup.ts';
 import { findDeliveryTenant, unknownDelivery } from '../webhooks/deliveries.ts';
+import { attemptText } from '../webhooks/describe-delivery.ts';
 import { requireEndpoint } from '../webhooks/endpoints.ts';
 import { watchRecovery } from '../webhooks/watch-recovery.ts';
 
-/** Adds the commands `webhooks redeliver`, `webhooks recover` and `webhooks job`. */
+/** Adds the commands `webhooks redeliver`, `recover`, `jobs` and `job`. */
 export function addWebhooksRecover(webhooks: Command, context: CommandContext): void {
   addRedeliver(webhooks, context);
   addRecover(webhooks, context);
+  addJobs(webhooks, context);
   addJob(webhooks, context);
 }
 
@@ -35,7 +40,7 @@ function addRedeliver(webhooks: Command, context: CommandContext): void {
   webhooks
     .command('redeliver')
     .argument('<id>', 'the delivery, as webhooks deliveries prints it')
-    .description('send a delivery again, with the same webhook-id; a waiting one is attempted now')
+    .description('send a delivery again, with the same webhook-id; a waiting one is due now')
     .option('--tenant <name>', 'the tenant of the delivery (default: any)')
     .option(...JSON_OPTION)
     .addHelpText(
@@ -43,16 +48,18 @@ function addRedeliver(webhooks: Command, context: CommandContext): void {
       '\nExample: ./sluice webhooks redeliver 01K2Z0A8Q4C5N6P7R8S9T0V1W2.01J9ZQ5W3V7Y8X6T4R2P0N1M3K.mf3k2a1b',
     )
     .action(async (id: string, options: TenantOptions) => {
+      const nowMs = context.clock.nowMs();
       const result = await context.withDatabase(async (database) => {
         const { tenant, key } = await findDeliveryTenant(database, options.tenant, id);
-        return await redeliver(database.pool, tenant.tenantId, key, context.clock.nowMs());
+        return await redeliver(database.pool, tenant.tenantId, key, nowMs);
       });
       if (result.kind === 'unknown') throw unknownDelivery(id);
       if (result.kind === 'refused') {
         throw new AppError('DELIVERY_REFUSED', `the delivery ${id} ${result.reason}`);
       }
-      if (options.json) return context.printJson(describeDelivery(result.delivery));
-      context.print('The delivery is queued.', `Next: ./sluice webhooks delivery ${id}`);
+      const queued = describeDelivery(result.delivery, nowMs);
+      if (options.json) return context.printJson(queued);
+      context.print('The delivery is queued.', attemptText(queued), `Next: ./sluice webhooks delivery ${id}`);
     });
 }
 
@@ -72,7 +79,7 @@ function addRecover(webhooks: Command, context: CommandContext): void {
     .requiredOption('--from <time>', 'webhooks that were stored from this time or UTC date on', dateOrTimeMs)
     .option(
       '--to <time>',
-      'only those that were stored before this time or UTC date (default: now)',
+      'only those that were stored before this time or UTC date, which is not included (default: now)',
       dateOrTimeMs,
     )
     .addOption(
@@ -86,12 +93,16 @@ function addRecover(webhooks: Command, context: CommandContext): void {
       'after',
       '\nA job of the workers queues the deliveries in their order, while nothing newer waits for the endpoint. It goes on when this ' +
         'command ends. Receivers must deduplicate by webhook-id, which stays the same.\n\n' +
-        'Example: ./sluice webhooks recover 01J9ZQ5W3V7Y8X6T4R2P0N1M3K --from 2026-10-01T08:00:00Z --to 2026-10-01T12:00:00Z',
+        'Examples: ./sluice webhooks recover 01J9ZQ5W3V7Y8X6T4R2P0N1M3K --from 2026-10-01T08:00:00Z --to 2026-10-01T12:00:00Z\n' +
+        'One day (UTC): ./sluice webhooks recover 01J9ZQ5W3V7Y8X6T4R2P0N1M3K --from 2026-10-01 --to 2026-10-02',
     )
     .action(async (endpointId: string, options: RecoverOptions, command: Command) => {
       const nowMs = context.clock.nowMs();
       const { from: fromMs, to: toMs = nowMs } = options;
-      if (toMs < fromMs) command.error('error: --to must not be before --from', { exitCode: 2 });
+      if (toMs <= fromMs) {
+        const problem = options.to === undefined ? '--from must be in the past' : '--to must be after --from';
+        command.error(`error: ${problem}`, { exitCode: 2 });
+      }
       await context.withDatabase(async (database) => {
         const { tenantId } = await requireEndpoint(database, options.tenant, endpointId);
         const recovery = await createRecovery(database.pool, {
@@ -104,8 +115,54 @@ function addRecover(webhooks: Command, context: CommandContext): void {
           createdBy: null,
           nowMs,
         });
+        if (options.wait && !options.json) {
+          context.print(`The job is ${recovery.jobId}. It goes on when this command ends.`);
+        }
         await report(context, database, recovery, options);
       });
+    });
+}
+
+interface JobsOptions extends TenantOptions {
+  readonly limit: number;
+}
+
+function addJobs(webhooks: Command, context: CommandContext): void {
+  webhooks
+    .command('jobs')
+    .description('list the jobs of webhooks recover, newest first')
+    .option('--tenant <name>', 'the tenant of the jobs (default: all)')
+    .option('--limit <n>', 'maximum number of jobs', wholeNumber(1, 1000), 50)
+    .option(...JSON_OPTION)
+    .addHelpText(
+      'after',
+      '\nA job can be read for 30 days after its end.\n\nExample: ./sluice webhooks jobs --tenant acme',
+    )
+    .action(async ({ tenant, limit, json }: JobsOptions) => {
+      const jobs = await context.withPool(async (pool) => {
+        const tenants = await tenantsToSearch(pool, tenant);
+        const names = new Map(tenants.map(({ tenantId, name }) => [tenantId, name]));
+        const found = await listRecoveries(pool, [...names.keys()], { limit });
+        const described = await describeRecoveries(pool, found);
+        return described.map((job, index) => ({ tenant: names.get(found[index]!.tenantId)!, ...job }));
+      });
+      if (json) return context.printJson(jobs);
+      const [newest] = jobs;
+      if (!newest) return context.print('No jobs yet. Next: ./sluice webhooks recover ENDPOINT --from TIME');
+      context.printTable(
+        ['job', 'tenant', 'endpoint', 'from', 'to', 'state', 'deliveries', 'queued'],
+        jobs.map((job) => [
+          job.jobId,
+          job.tenant,
+          job.endpointId,
+          job.from,
+          job.to,
+          job.state,
+          String(job.total ?? 'not counted yet'),
+          String(job.queued),
+        ]),
+      );
+      context.print(`Next: ./sluice webhooks job ${newest.jobId}`);
     });
 }
 
@@ -130,7 +187,11 @@ function addJob(webhooks: Command, context: CommandContext): void {
           ({ tenantId }) => tenantId,
         );
         const [found] = await findRecoveries(database.pool, tenantIds, jobId);
-        if (!found) throw new AppError('JOB_UNKNOWN', `there is no job ${jobId}: jobs are kept for 30 days`);
+        if (!found)
+          throw new AppError(
+            'JOB_UNKNOWN',
+            `there is no job ${jobId}: see \`./sluice webhooks jobs\`. Jobs are kept for 30 days`,
+          );
         const recovery = options.cancel ? await cancel(context, database, found) : found;
         await report(context, database, recovery, options);
       });
@@ -171,6 +232,13 @@ async function report(
       ],
     );
     if (job.reason !== null) context.print(`The job ${job.reason}.`);
+    if (job.waiting > 0) {
+      const count = job.waiting === WAITING_MAX ? `${job.waiting} or more` : job.waiting;
+      context.print(
+        `Deliveries of the range that still wait for an attempt, and are left out because they have not ended: ${count}.`,
+        `To send those that wait for a retry now: ./sluice webhooks resume ${job.endpointId}`,
+      );
+    }
     if (job.skipped > 0) {
       context.print(
         'Skipped deliveries have no body any more, which was erased or dropped, or were changed meanwhile.',

@@ -5,6 +5,7 @@ import { AppError } from '../../shared/errors.ts';
 import { ensureTimePartitions } from '../../shared/postgres/time-partitions.ts';
 import { insertAttempts } from '../../shared/postgres/webhook-attempts.ts';
 import { createAgent } from '../../shared/webhooks/connect.ts';
+import { endpointHealth } from '../../shared/webhooks/endpoint-health.ts';
 import { attemptPartsOf, type Exchange } from '../../shared/webhooks/exchange.ts';
 import { createResolve } from '../../shared/webhooks/resolve.ts';
 import { createSend } from '../../shared/webhooks/send.ts';
@@ -22,6 +23,9 @@ import {
 
 /** Timeout of the request, the same as in the workers. */
 const DEADLINE_MS = 15_000;
+
+/** The HTTP status that says that a receiver is gone for ever. */
+const GONE = 410;
 
 interface TestOptions {
   readonly type: WebhookType;
@@ -47,7 +51,8 @@ export function addWebhooksTest(webhooks: Command, context: CommandContext): voi
     .addHelpText(
       'after',
       `
-The body of a sample is the example of its type in docs/webhooks.md, with the member "sample": true, which no other
+A paused or disabled endpoint gets samples too. The result of a sample changes nothing of the endpoint: not even an
+answer 410 disables it. The body of a sample is the example of its type in docs/webhooks.md, with the member "sample": true, which no other
 webhook has.
 
 Example: ./sluice webhooks test 01J9ZQ5W3V7Y8X6T4R2P0N1M3K --type automation.reply`,
@@ -55,9 +60,10 @@ Example: ./sluice webhooks test 01J9ZQ5W3V7Y8X6T4R2P0N1M3K --type automation.rep
     .action(async (endpointId: string, options: TestOptions) => {
       const result = await context.withDatabase(async (database) => {
         const endpoint = await requireEndpoint(database, options.tenant, endpointId);
-        return await sendSample(context, database, endpoint, options.type);
+        return { endpoint, ...(await sendSample(context, database, endpoint, options.type)) };
       });
-      if (options.json) context.printJson({ endpointId, type: options.type, ...result });
+      const { endpoint, ...sent } = result;
+      if (options.json) context.printJson({ endpointId, type: options.type, ...sent });
       else {
         context.printTable(
           ['webhook', 'status', 'ms', 'answer'],
@@ -70,13 +76,38 @@ Example: ./sluice webhooks test 01J9ZQ5W3V7Y8X6T4R2P0N1M3K --type automation.rep
             ],
           ],
         );
+        context.print(...stateNotes(endpoint, context.clock.nowMs()));
       }
       if (result.error === null) return;
       throw new AppError(
         'TEST_NOT_DELIVERED',
-        `${result.url} did not accept the webhook: ${result.error}; any answer other than 2xx would be retried`,
+        `${result.url} did not accept the webhook: ${result.error}; ${consequence(endpoint, result.status)}`,
       );
     });
+}
+
+/** Returns why the endpoint gets no webhooks, although it gets samples. */
+function stateNotes(endpoint: NamedEndpoint, nowMs: number): string[] {
+  const { endpointId, state, pausedUntilMs } = endpoint;
+  const health = endpointHealth(endpoint, nowMs);
+  if (state === 'disabled') {
+    return [
+      `The endpoint is ${health}: it gets samples, but no webhooks. Next: ./sluice webhooks enable ${endpointId}`,
+    ];
+  }
+  if (pausedUntilMs === null || pausedUntilMs <= nowMs) return [];
+  return [
+    `The endpoint is ${health}: it gets samples, but its webhooks wait. Next: ./sluice webhooks resume ${endpointId}`,
+  ];
+}
+
+/** Returns what a failed attempt of a webhook would cause. */
+function consequence({ retrySchedule }: NamedEndpoint, status: number | null): string {
+  if (status === GONE) {
+    return 'this answer to a webhook would disable the endpoint, without a retry; to a sample it does not';
+  }
+  if (retrySchedule === 'none') return 'a webhook would end as failed, because the endpoint has no retries';
+  return 'a webhook would be retried';
 }
 
 async function sendSample(

@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
+import { describeQueued, QUEUED_COUNTED_MAX } from '../../shared/postgres/deliveries/count-queued.ts';
 import type { AttemptRecord } from '../../shared/postgres/webhook-attempts.ts';
 import { deleteEndpoint } from '../../shared/postgres/webhook-endpoints.ts';
-import { isPausedByOwner } from '../../shared/webhooks/endpoint-health.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';
 import { printable, timeOf } from '../printable.ts';
-import { countQueued, listAttempts, type QueuedWebhooks } from '../sql/webhooks.ts';
+import { listAttempts } from '../sql/webhooks.ts';
 import { endpointJson, endpointRows, filtersText, healthOf } from '../webhooks/describe-endpoint.ts';
 import { type NamedEndpoint, requireEndpoint, searchEndpoints } from '../webhooks/endpoints.ts';
 import { addWebhooksCreate } from './webhooks-create.ts';
@@ -56,15 +56,16 @@ function addList(webhooks: Command, context: CommandContext): void {
         return context.print('No endpoints yet. Next: ./sluice webhooks create --tenant NAME --url URL');
       }
       context.printTable(
-        ['endpoint', 'tenant', 'url', 'types', 'health', 'created', 'by'],
+        ['endpoint', 'tenant', 'url', 'description', 'types', 'health', 'created', 'by'],
         found.map((endpoint) => [
           endpoint.endpointId,
           endpoint.tenant,
           endpoint.url,
+          endpoint.description ?? '',
           filtersText(endpoint),
           healthOf(endpoint, nowMs),
           timeOf(endpoint.createdAtMs),
-          endpoint.createdBy ?? '',
+          endpoint.createdBy ?? 'operator',
         ]),
       );
     });
@@ -115,20 +116,23 @@ function addShow(webhooks: Command, context: CommandContext): void {
           untilMs: nowMs + ATTEMPTS_WINDOW_MS,
           limit: ATTEMPTS_SHOWN,
         });
-        const waiting = await countQueued(database.pool, found, nowMs);
+        const waiting = await describeQueued(database.pool, found, nowMs);
         return { endpoint: found, queued: waiting, attempts: last.map(attemptJson) };
       });
       if (options.json) {
         const json = endpointJson(endpoint, context.clock.nowMs());
-        return context.printJson({ ...json, ...queuedJson(endpoint, queued), attempts });
+        return context.printJson({ ...json, ...queued, attempts });
       }
       printEndpoint(context, endpoint, queued);
       printAttempts(context, attempts);
     });
 }
 
-function printEndpoint(context: CommandContext, endpoint: NamedEndpoint, queued: QueuedWebhooks): void {
-  const { waiting, inFlight, nextAttemptAt } = queuedJson(endpoint, queued);
+function printEndpoint(
+  context: CommandContext,
+  endpoint: NamedEndpoint,
+  { waiting, inFlight, nextAttemptAt }: Awaited<ReturnType<typeof describeQueued>>,
+): void {
   context.printTable(
     ['', endpoint.endpointId],
     [
@@ -136,11 +140,11 @@ function printEndpoint(context: CommandContext, endpoint: NamedEndpoint, queued:
       ['failures in a row', String(endpoint.failures)],
       ['last success', timeOf(endpoint.lastSuccessAtMs) || 'none'],
       ['last failure', timeOf(endpoint.lastFailureAtMs) || 'none'],
-      ['webhooks waiting', String(waiting)],
+      ['webhooks waiting', waiting === QUEUED_COUNTED_MAX ? `${waiting} or more` : String(waiting)],
       ['webhooks in flight', String(inFlight)],
       ['next attempt', nextAttemptAt ?? 'none'],
       ['created', timeOf(endpoint.createdAtMs)],
-      ['created by', endpoint.createdBy ?? ''],
+      ['created by', endpoint.createdBy ?? 'operator'],
     ],
   );
 }
@@ -162,13 +166,6 @@ function printAttempts(context: CommandContext, attempts: readonly ReturnType<ty
       printable(one.answer ?? '').slice(0, 60),
     ]),
   );
-}
-
-/** Returns the queue of an endpoint as `--json` prints it. A paused endpoint gets no attempts. */
-function queuedJson(endpoint: NamedEndpoint, { waiting, inFlight, nextAtMs }: QueuedWebhooks) {
-  const isNone = nextAtMs === null || isPausedByOwner(endpoint);
-  const nextAttemptAt = isNone ? null : timeOf(Math.max(nextAtMs, endpoint.pausedUntilMs ?? 0));
-  return { waiting, inFlight, nextAttemptAt };
 }
 
 function attemptJson({ messageId, attempt, createdAtMs, durationMs, status, error, answer }: AttemptRecord) {

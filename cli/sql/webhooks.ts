@@ -1,3 +1,5 @@
+import { timeOfId } from '../../shared/postgres/deliveries/delivery-stream.ts';
+import type { StoredMessage } from '../../shared/postgres/deliveries/record-deliveries.ts';
 import {
   ENCRYPTED_COLUMNS,
   type EncryptedEndpoint,
@@ -5,7 +7,7 @@ import {
   encryptedEndpoint,
 } from '../../shared/postgres/encrypted-endpoint.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
-import { epochMs } from '../../shared/postgres/times.ts';
+import { epochMs, isoTime } from '../../shared/postgres/times.ts';
 import type { AttemptRecord } from '../../shared/postgres/webhook-attempts.ts';
 import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
 
@@ -27,26 +29,29 @@ export async function listAttempts(
   return rows;
 }
 
-/** The webhooks of an endpoint that have not ended. */
-export interface QueuedWebhooks {
-  readonly waiting: number;
-  readonly inFlight: number;
-  /** When the first of the waiting webhooks is due; null if none waits. */
-  readonly nextAtMs: number | null;
-}
+/** An id is made within this time of the time that is stored with it, unless clocks differ. */
+const ID_WINDOW_MS = 60_000;
 
-/** Counts the webhooks in the queue of an endpoint. */
-export async function countQueued(db: Queryable, id: EndpointId, nowMs: number): Promise<QueuedWebhooks> {
-  // While a webhook is leased, its due time is the end of the lease.
-  const { rows } = await db.query<QueuedWebhooks>(
-    `select count(*) filter (where not in_flight)::int as waiting, count(*) filter (where in_flight)::int as "inFlight",
-            ${epochMs('min(due_at) filter (where not in_flight and not parked)')} as "nextAtMs"
-       from (select lease_token is not null and due_at > $3 as in_flight, parked, due_at
-               from webhook_queue
-              where tenant_id = $1 and endpoint_id = $2) as queued`,
-    [id.tenantId, id.endpointId, new Date(nowMs)],
+/** Returns when webhooks of an endpoint were stored, by their ids, without those that are not found. */
+export async function findStoredTimes(
+  db: Queryable,
+  id: EndpointId,
+  messageIds: readonly string[],
+): Promise<StoredMessage[]> {
+  const ids = messageIds.filter((one) => !Number.isNaN(timeOfId(one)));
+  const times = (offMs: number) => ids.map((one) => isoTime(timeOfId(one) + offMs));
+  const { rows } = await db.query<StoredMessage>(
+    `select message_id as "messageId", ${epochMs('created_at')} as "createdAtMs" from webhook_queue
+      where tenant_id = $1 and endpoint_id = $2 and message_id = any($3::text[])
+     union all
+     select d.message_id, ${epochMs('d.created_at')}
+       from unnest($3::text[], $4::timestamptz[], $5::timestamptz[]) as given (message_id, from_at, to_at)
+       join webhook_deliveries d
+         on d.tenant_id = $1 and d.endpoint_id = $2 and d.message_id = given.message_id
+        and d.created_at >= given.from_at and d.created_at < given.to_at`,
+    [id.tenantId, id.endpointId, ids, times(-ID_WINDOW_MS), times(ID_WINDOW_MS)],
   );
-  return rows[0]!;
+  return rows;
 }
 
 /** Returns what an endpoint's webhooks are sent with; undefined if there is no such endpoint. */

@@ -127,6 +127,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   'webhooks delivery': { args: ({ deliveryIds }) => deliveryIds[0]!, needs: database },
   'webhooks redeliver': { args: ({ deliveryIds }, n) => deliveryIds[n]!, needs: database },
   'webhooks recover': { args: ({ endpointId }) => `${endpointId} --from 2026-01-01`, needs: database },
+  'webhooks jobs': { args: () => '--tenant acme', needs: database },
   'webhooks job': { args: ({ jobId }) => jobId, needs: database },
   'webhooks listen': { args: () => '--tenant acme --port 0', needs: database },
   'webhooks verify': { args: capturedWebhook, needs: [] },

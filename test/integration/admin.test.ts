@@ -86,6 +86,9 @@ test('a webhook endpoint is created, shown without its secret, and deleted', asy
     retrySchedule: 'standard',
     state: 'enabled',
     health: 'healthy',
+    failures: 0,
+    lastSuccessAt: null,
+    lastFailureAt: null,
     previousSecretValidUntil: null,
     createdBy: headers['service-api-id'],
     secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{43}=$/),
@@ -93,7 +96,18 @@ test('a webhook endpoint is created, shown without its secret, and deleted', asy
   });
   const { secret, ...shown } = created.body;
   const path = `/admin/v1/webhooks/${shown.endpointId}`;
-  expect((await call('GET', path)).body).toEqual(shown);
+  const empty = { waiting: 0, inFlight: 0, nextAttemptAt: null };
+  expect((await call('GET', path)).body).toEqual({ ...shown, ...empty });
+  await pool.query(
+    `insert into webhook_queue (tenant_id, endpoint_id, message_id, created_at, seq, due_at, lease_token, parked)
+     select 'tenant-a', $1, 'm' || n, $2, n, $2, case when n = 2 then 'x' end, n = 3 from generate_series(1, 3) n`,
+    [shown.endpointId, new Date('2100-01-01T00:00:00Z')],
+  );
+  expect((await call('GET', path)).body).toMatchObject({
+    waiting: 2,
+    inFlight: 1,
+    nextAttemptAt: '2100-01-01T00:00:00.000Z',
+  });
   expect((await call('GET', '/admin/v1/webhooks')).body.items).toContainEqual(shown);
 
   const { rows } = await pool.query('select * from webhook_endpoints where endpoint_id = $1', [
@@ -119,6 +133,8 @@ test('a portal token manages the webhooks of its tenant until its key is revoked
     expect(created.status).toBe(201);
     return { token: created.body.token, headers: { authorization: `Bearer ${created.body.token}` } };
   };
+  const withBody = await call('POST', '/admin/v1/tokens', { ttl: 60 }, key);
+  expect([...codeOf(withBody), withBody.body.error.details[0].path]).toEqual([400, '400-01', 'body']);
   const { token, headers: portal } = await tokenOf();
   const origin = { origin: 'https://portal.example.com' };
   const preflight = await fetch(`http://127.0.0.1:${admin.port}/admin/v1/webhooks`, {
@@ -199,6 +215,19 @@ test('a webhook endpoint is changed, paused, resumed, rotated and enabled by its
     [created.body.endpointId],
   );
   expect((await call('GET', path)).body.health).toBe('disabled because it failed for 5 days');
+  for (const change of ['pause', 'resume']) {
+    const refused = await call('POST', `${path}/${change}`);
+    expect([...codeOf(refused), refused.body.error.details]).toEqual([
+      409,
+      '409-01',
+      [
+        {
+          path: 'endpointId',
+          message: 'is disabled because it failed for 5 days: enable the endpoint first',
+        },
+      ],
+    ]);
+  }
   expect((await call('POST', `${path}/enable`)).body).toMatchObject({ state: 'enabled', health: 'healthy' });
   for (const planted of ['planted-header', secret, rotated.body.secret]) {
     expect(lines.join('')).not.toContain(planted);
@@ -217,6 +246,7 @@ test('a webhook endpoint is changed, paused, resumed, rotated and enabled by its
     [{ url: 'http://10.0.0.1/' }, 'url'],
     [{ headers: { 'webhook-id': 'x' } }, 'headers.webhook-id'],
     [{ eventTypes: ['webhook.tset'] }, 'eventTypes[0]'],
+    [{ description: 'x', state: 'paused' }, 'state'],
   ] as const) {
     const refused = await call('PATCH', path, body);
     expect([...codeOf(refused), refused.body.error.details[0].path]).toEqual([422, '422-01', at]);

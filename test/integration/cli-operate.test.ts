@@ -10,6 +10,7 @@ import { startGateway } from '../../gateway/start.ts';
 import { describeEventTypes } from '../../shared/contracts/event-types.ts';
 import { parseWebhookSecret } from '../../shared/contracts/webhook-secrets.ts';
 import { QualityCounts } from '../../shared/data-quality/counts.ts';
+import { createUlidGenerator } from '../../shared/ids.ts';
 import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts';
 import { webhookSecretAad } from '../../shared/keyring/webhook-secret-aad.ts';
 import { createEmbeddedLog } from '../../shared/log/embedded/embedded-log.ts';
@@ -297,12 +298,30 @@ async function deliveriesAreShown(endpointId: string): Promise<void> {
   await inserted;
   expect((await following.interrupt()).code).toBe(0);
   await database.pool.query(`delete from webhook_queue where message_id like 'followed%'`);
+  await attemptsAreFollowed(endpointId);
+  expect((await sluice(`webhooks deliveries ${endpointId}`)).stdout).toMatch(
+    /waiting +│.*\n.*for an earlier webhook +│/,
+  );
+  expect((await sluice(`webhooks deliveries ${endpointId} --record unknown`)).stdout).toContain(
+    'no record with the id unknown is known',
+  );
 
   await database.pool.query(`update webhook_queue set body = '{}' where message_id = 'd'`);
   const { deliveryId } = listed[0];
   const shown = await sluice(`webhooks delivery ${deliveryId}`);
   expect([shown.code, shown.stderr]).toEqual([0, '']);
   expect(shown.stdout).toContain('No attempts yet.');
+  expect(shown.stdout).toContain(`To send it again: ./sluice webhooks redeliver ${deliveryId}`);
+  await sluice(`webhooks pause ${endpointId}`);
+  expect((await sluice(`webhooks redeliver ${deliveryId}`)).stdout).toContain(
+    `The endpoint is paused. It is attempted after: ./sluice webhooks resume ${endpointId}`,
+  );
+  expect((await sluice(`webhooks test ${endpointId}`)).stdout).toContain(
+    'its webhooks wait. Next: ./sluice webhooks resume',
+  );
+  await database.pool.query('update webhook_endpoints set paused_until = null where endpoint_id = $1', [
+    endpointId,
+  ]);
   expect(await json(`webhooks redeliver ${deliveryId}`)).toMatchObject({ deliveryId, state: 'waiting' });
   await database.pool.query(`update webhook_queue set due_at = '2100-01-01Z' where message_id = 'd'`);
   const recover = `webhooks recover ${endpointId} --from 2026-01-01 --no-wait`;
@@ -311,9 +330,37 @@ async function deliveriesAreShown(endpointId: string): Promise<void> {
   expect((await sluice(recover)).stderr).toMatch(
     /^sluice: the recovery \w+ of this endpoint runs: cancel it/,
   );
+  expect(await json('webhooks jobs --tenant acme')).toMatchObject([{ jobId: job.jobId, state: 'running' }]);
   const cancelled = await sluice(`webhooks job ${job.jobId} --cancel`);
   expect(cancelled.stdout).toContain(`Next: ./sluice webhooks deliveries ${endpointId} --from `);
   expect((await sluice(`webhooks job ${job.jobId} --cancel`)).stdout).toContain('cancelled');
+}
+
+/** Follows an endpoint, and finds an attempt at a delivery that was stored an hour ago. */
+async function attemptsAreFollowed(endpointId: string): Promise<void> {
+  const messageId = createUlidGenerator({ nowMs: () => Date.now() - 3_600_000 })();
+  await database.pool.query(
+    `insert into webhook_queue (tenant_id, endpoint_id, message_id, created_at, seq, ordering_key, due_at, attempts)
+     select tenant_id, endpoint_id, $2, $3::timestamptz, 3, 'chat-1', '2100-01-01Z', 2 from webhook_endpoints where endpoint_id = $1`,
+    [endpointId, messageId, new Date(Date.now() - 3_600_000)],
+  );
+  const following = startCommand(`webhooks deliveries ${endpointId} --follow`, env);
+  await waitFor(
+    async () => {
+      await database.pool.query(
+        `insert into webhook_attempts (tenant_id, endpoint_id, message_id, attempt, created_at, status, error, duration_ms)
+         select tenant_id, endpoint_id, $2, 2, $3::timestamptz, 503, 'answered 503', 5 from webhook_endpoints where endpoint_id = $1`,
+        [endpointId, messageId, new Date()],
+      );
+      return /attempt 2 +answered 503 +waiting .* chat-1 .*\./.test(following.stdout());
+    },
+    { timeoutMs: 20_000, everyMs: 200, what: 'an attempt that is followed' },
+  );
+  const { code, stdout } = await following.interrupt();
+  expect([code, stdout.split('\n')[0]]).toEqual([0, expect.stringMatching(/^at +event +result/)]);
+  for (const table of ['webhook_queue', 'webhook_attempts']) {
+    await database.pool.query(`delete from ${table} where message_id = $1`, [messageId]);
+  }
 }
 
 describe('webhooks', () => {
@@ -381,6 +428,7 @@ describe('webhooks', () => {
     });
     const resumed = await sluice(`webhooks resume ${endpointId}`);
     expect(resumed.stdout).toContain(`${endpointId} is healthy.`);
+    expect(resumed.stdout).toContain('waited for a retry and are sent now, oldest first: 0.');
 
     const rotated = await json(`webhooks rotate ${endpointId}`);
     expect(rotated.secret).not.toBe(own);
@@ -401,6 +449,16 @@ describe('webhooks', () => {
     );
     expect((await sluice(`webhooks show ${endpointId}`)).stdout).toContain(
       'disabled because it answered 410',
+    );
+    for (const command of ['pause', 'resume']) {
+      const refused = await sluice(`webhooks ${command} ${endpointId}`);
+      expect([refused.code, refused.stderr]).toEqual([
+        1,
+        expect.stringContaining('it answered 410: enable it first'),
+      ]);
+    }
+    expect((await sluice(`webhooks update ${endpointId} --url ${receiver.url}`)).stdout).toContain(
+      `It is still disabled. Next: ./sluice webhooks enable ${endpointId}`,
     );
     expect(await json(`webhooks enable ${endpointId}`)).toMatchObject({
       state: 'enabled',
@@ -450,11 +508,16 @@ describe('webhooks', () => {
     expect(refused.code).toBe(1);
     expect(refused.stderr).toMatch(/^sluice: .* did not accept the webhook: answered 500; [^\n]*\n$/);
     expect(refused.stdout).not.toContain('\u001b');
+    receiver.script(() => 410);
+    expect((await sluice(`webhooks test ${endpointId}`)).stderr).toContain(
+      'this answer to a webhook would disable the endpoint, without a retry; to a sample it does not',
+    );
 
     const shown = await json(`webhooks show ${endpointId}`);
     expect(shown).toMatchObject({ endpointId, url: receiver.url, state: 'enabled', failures: 0 });
     expect(shown).toMatchObject({ waiting: 0, inFlight: 0, nextAttemptAt: null });
     expect(shown.attempts).toMatchObject([
+      { status: 410, error: 'answered 410' },
       { status: 500, error: 'answered 500' },
       { webhookId: sent.webhookId, status: 200, error: null },
     ]);
@@ -510,7 +573,7 @@ describe('webhooks', () => {
     const long = `https://example.com/${'x'.repeat(2048)}`;
     for (const [url, words] of [
       ['http://10.0.0.1/', setting],
-      ['nonsense', setting],
+      ['nonsense', 'an example is https'],
       [long, 'at most 2048 characters'],
     ]) {
       const { code, stderr } = await sluice(`${create} ${url}`);
@@ -917,7 +980,7 @@ it.each([
   ['credentials erase --tenant acme', "required option '--conversation <id>' not specified"],
   ['credentials erase --tenant acme --conversation c1', 'upper-case letters and digits'],
   ['webhooks create --tenant acme', "required option '--url <url>' not specified"],
-  ['webhooks create --tenant acme --url https://x.io --type x', 'is not a known type: the nearest is'],
+  ['webhooks create --tenant acme --url https://x.io --type x', 'is not a known type: it must be one of'],
   [
     'webhooks create --tenant acme --url https://x.io --type automation.repli',
     'the nearest is automation.reply',

@@ -143,6 +143,12 @@ describe('the sluice command', () => {
       ),
       '',
     ]);
+    await database.pool.query(
+      `insert into event_keys (tenant_id, kind, key, status, generation, partition, "offset", accepted_at, stored_at, updated_at, expires_at)
+       values ($1, 'automation-events', 'e-1', 'stored', 1, 2, 8, $2, $2, $2, $2)`,
+      [base, new Date('2026-01-01T00:00:00Z')],
+    );
+    expect((await sluice('events show e-1')).stdout).toContain('No endpoint has a webhook of it');
     expect(await sluice('events show m-1 --tenant other')).toMatchObject({ code: 1, stdout: '' });
     expect((await sluice('events show m-2')).stderr).toBe(
       'sluice: no record with the id m-2 is stored or dead-lettered (yet)\n',

@@ -238,12 +238,69 @@ test('a delivery shows its attempts with their parts and answers, and is sent ag
       answer: 'signed [redacted]',
       firstByteMs: expect.any(Number),
     },
-    { attempt: 2, status: 200, errorClass: null, error: null },
-    { attempt: 1, status: 200 },
+    { attempt: 2, repetition: 0, status: 200, errorClass: null, error: null },
+    { attempt: 1, repetition: 1, status: 200 },
   ]);
   expect(body.attemptLog[0].connectMs).toEqual(expect.any(Number));
   expect((await call('GET', path, { as: stranger })).status).toBe(404);
   expect((await call('POST', `${path}/redeliver`, { as: stranger })).status).toBe(404);
+});
+
+test('a waiting delivery shows what it waits for, and when it is attempted', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  await emitApart(4, 4);
+  const [due, retried, parked, leased] = (await list(endpointId)).reverse();
+  const inAnHour = new Date(bench.clock.nowMs() + HOUR_MS);
+  const set = (values: string, { webhookId }: { webhookId: string }, at = inAnHour) =>
+    pool.query(`update webhook_queue set ${values} where endpoint_id = $1 and message_id = $2 and $3 > $4`, [
+      endpointId,
+      webhookId,
+      at,
+      new Date(0),
+    ]);
+  await set('due_at = $3, attempts = 2', retried);
+  await set('parked = true', parked);
+  await set(`lease_token = 'x', due_at = $3`, leased);
+  const shown = async () =>
+    (await list(endpointId)).reverse().map(({ waitsFor, nextAttemptAt }) => [waitsFor, nextAttemptAt]);
+  const pausedUntil = (at: Date | null) =>
+    pool.query('update webhook_endpoints set paused_until = $2 where endpoint_id = $1', [endpointId, at]);
+  expect(await shown()).toEqual([
+    [null, due.createdAt],
+    ['retry', inAnHour.toISOString()],
+    ['earlier-webhook', null],
+    [null, null],
+  ]);
+  const inAMinute = new Date(bench.clock.nowMs() + 60_000);
+  await pausedUntil(inAMinute);
+  expect((await shown()).slice(0, 2)).toEqual([
+    ['retry-after', inAMinute.toISOString()],
+    ['retry', inAnHour.toISOString()],
+  ]);
+  expect((await call('POST', `/webhooks/${endpointId}/pause`)).status).toBe(200);
+  expect(await shown()).toEqual([...Array(3).fill(['paused', null]), [null, null]]);
+  const again = await call('POST', `/deliveries/${retried.deliveryId}/redeliver`);
+  expect([again.status, again.body.waitsFor, again.body.nextAttemptAt]).toEqual([202, 'paused', null]);
+});
+
+test('jobs are listed by the tenant, newest first, with what their range leaves out', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  await bench.emit(...replies(5, 5));
+  await endDeliveries(endpointId, 'failed', 2);
+  const first = await recover(endpointId);
+  expect(first.body).toMatchObject({ waiting: 3 });
+  expect((await call('POST', `/jobs/${first.body.jobId}/cancel`)).status).toBe(200);
+  const second = await recover(endpointId, { from: '2020-01-01T00:00:00Z', to: '2020-01-02T00:00:00Z' });
+  expect(second.body).toMatchObject({ waiting: 0 });
+  const page = await call('GET', '/jobs?limit=1');
+  expect(page.body.items).toMatchObject([{ jobId: second.body.jobId, state: 'running', endpointId }]);
+  const last = await call('GET', `/jobs?limit=1&cursor=${page.body.next}`);
+  expect([last.body.items.map(({ jobId }: { jobId: string }) => jobId), last.body.next]).toEqual([
+    [first.body.jobId],
+    undefined,
+  ]);
+  expect((await call('GET', '/jobs', { as: stranger })).body).toEqual({ items: [] });
+  expect((await call('GET', `/jobs?cursor=${page.body.next}`, { as: stranger })).status).toBe(400);
 });
 
 test('a delivery that cannot be sent again is refused with the reason', async () => {
@@ -309,6 +366,13 @@ test('a recovery of delivered webhooks is asked for by state, and is refused whi
   const from = new Date(bench.clock.nowMs()).toISOString();
   const reversed = await recover(endpointId, { from, to: new Date(0).toISOString() });
   expect([reversed.status, reversed.body.error.details[0].path]).toEqual([422, 'to']);
+  const empty = await recover(endpointId, { from: '2026-11-30T00:00:00Z', to: '2026-11-30T00:00:00Z' });
+  expect([empty.status, empty.body.error.details[0].message]).toEqual([422, 'must be after from']);
+  const misspelt = await recover(endpointId, { state: ['failed'] });
+  expect([misspelt.status, misspelt.body.error.details[0].message]).toEqual([
+    422,
+    'is not a member of this request: the nearest is states',
+  ]);
 
   const other = await bench.endpoint('stranger', receiver.url);
   expect((await recover(other.endpointId)).status).toBe(404);

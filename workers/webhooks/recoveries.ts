@@ -125,7 +125,7 @@ async function step(client: Queryable, recovery: LockedRecovery, nowMs: number):
     const one = await queueStep(client, { ...recovery, stepSize: 1 }, nowMs);
     return one.ended
       ? one
-      : { ...one, reason: 'slow: the last attempt at the endpoint failed', waitMs: WAIT_MS };
+      : { ...one, reason: 'is slow: the last attempt at the endpoint failed', waitMs: WAIT_MS };
   }
   const queued = await queueStep(client, recovery, nowMs);
   return { ...queued, stepSize: Math.min(STEP_SIZE_MAX, stepSize * 2) };

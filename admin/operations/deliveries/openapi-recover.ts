@@ -2,7 +2,8 @@ import { schemaRef } from '../../../shared/openapi/document.ts';
 import { EXAMPLE_ULID, exampleError } from '../../../shared/openapi/errors.ts';
 import type { OperationDescription, Operations } from '../../../shared/openapi/operation.ts';
 import { BODY_BYTES_MAX } from '../../limits/policies.ts';
-import { CREATE_ERRORS } from '../common-errors.ts';
+import { UNKNOWN_CURSOR } from '../../request/cursor.ts';
+import { CREATE_ERRORS, DATABASE_ERRORS } from '../common-errors.ts';
 import { REVERSED_RANGE } from './list.ts';
 import { DELIVERY_ID, NO_DELIVERY, NO_ENDPOINT, OF_DELIVERIES, ofOne, pathId } from './openapi.ts';
 
@@ -11,8 +12,8 @@ const REDELIVER: OperationDescription = {
   operationId: 'redeliver',
   summary: 'Send a delivery again',
   description:
-    'With the same `webhook-id`, and all attempts again. A waiting delivery is attempted now. It is not ordered towards newer ' +
-    'webhooks of its conversation.',
+    'With the same `webhook-id`, and all attempts again. A waiting delivery is due now. While the endpoint is paused, it waits: ' +
+    '`waitsFor` and `nextAttemptAt` say so. It is not ordered towards newer webhooks of its conversation.',
   parameters: [DELIVERY_ID],
   answers: { 202: { description: 'The delivery is queued.', schema: schemaRef('Delivery') } },
   refusals: ['409-01'],
@@ -28,7 +29,7 @@ const REDELIVER: OperationDescription = {
   examples: { unknown: NO_DELIVERY },
 };
 
-const JOB = {
+const JOB_SUMMARY = {
   jobId: EXAMPLE_ULID,
   kind: 'webhook-recovery',
   endpointId: EXAMPLE_ULID,
@@ -46,6 +47,7 @@ const JOB = {
   createdBy: EXAMPLE_ULID,
   finishedAt: null,
 };
+const JOB = { ...JOB_SUMMARY, waiting: 0 };
 
 const RECOVER: OperationDescription = {
   ...OF_DELIVERIES,
@@ -53,7 +55,8 @@ const RECOVER: OperationDescription = {
   summary: 'Send the deliveries of a time range again',
   description:
     'Starts a job that queues the deliveries in the order in which they were stored, with the same `webhook-id`. It queues only ' +
-    'while nothing else waits for the endpoint, so that newer webhooks go first. Without `states`, what was delivered is left out.',
+    'while nothing else waits for the endpoint, so that newer webhooks go first. Without `states`, what was delivered is left out. What still waits for an attempt is left out ' +
+    'too: `waiting` of the job has its number.',
   parameters: [pathId('endpointId', 'Id of the endpoint.')],
   body: { schema: schemaRef('NewRecovery'), bytesMax: BODY_BYTES_MAX },
   answers: {
@@ -107,6 +110,41 @@ const NO_JOB = {
   answer: exampleError('404-01'),
 };
 
+const LIST_JOBS: OperationDescription = {
+  ...OF_DELIVERIES,
+  operationId: 'list-jobs',
+  summary: 'List jobs',
+  description: 'Newest first. A job can be read for 30 days after its end.',
+  parameters: [
+    {
+      name: 'limit',
+      in: 'query',
+      description: 'Maximum number of jobs.',
+      schema: { type: 'integer', minimum: 1, maximum: 1000, default: 100 },
+    },
+    {
+      name: 'cursor',
+      in: 'query',
+      description: 'The `next` of the previous page.',
+      schema: { type: 'string', pattern: '^[a-zA-Z0-9_-]+$' },
+    },
+  ],
+  answers: { 200: { description: 'A page of jobs.', schema: schemaRef('Jobs') } },
+  ownErrors: {
+    ...DATABASE_ERRORS,
+    '400-01': { meaning: 'A parameter is unknown or invalid, or the cursor is of another list.' },
+  },
+  examples: {
+    all: { summary: 'One job', status: 200, answer: { items: [JOB_SUMMARY] } },
+    cursor: {
+      summary: 'The cursor is not of this list',
+      parameters: { cursor: 'another' },
+      status: 400,
+      answer: exampleError('400-01', UNKNOWN_CURSOR),
+    },
+  },
+};
+
 const SHOW_JOB: OperationDescription = {
   ...OF_DELIVERIES,
   operationId: 'show-job',
@@ -140,6 +178,7 @@ const CANCEL_JOB: OperationDescription = {
 export const RECOVERY_OPERATIONS: Operations = {
   'POST /admin/v1/deliveries/:deliveryId/redeliver': REDELIVER,
   'POST /admin/v1/webhooks/:endpointId/recover': RECOVER,
+  'GET /admin/v1/jobs': LIST_JOBS,
   'GET /admin/v1/jobs/:jobId': SHOW_JOB,
   'POST /admin/v1/jobs/:jobId/cancel': CANCEL_JOB,
 };

@@ -1,6 +1,6 @@
 import type { JsonSchema } from '../../../shared/contracts/json-schema.ts';
 import { schemaRef } from '../../../shared/openapi/document.ts';
-import { DELIVERY_STATES } from '../../../shared/postgres/deliveries/delivery.ts';
+import { DELIVERY_STATES, DELIVERY_WAITS } from '../../../shared/postgres/deliveries/delivery.ts';
 
 export const TIME: JsonSchema = { type: 'string', format: 'date-time' };
 export const TIME_OR_NULL: JsonSchema = { type: ['string', 'null'], format: 'date-time' };
@@ -17,6 +17,7 @@ const DELIVERY = {
     'webhookId',
     'type',
     'state',
+    'waitsFor',
     'attempts',
     'conversation',
     'redelivered',
@@ -42,6 +43,13 @@ const DELIVERY = {
         '`waiting` for an attempt, `in-flight`, `delivered` (answered 2xx), `failed` (no attempt is left) or `dropped` (its ' +
         'endpoint was deleted or disabled).',
     },
+    waitsFor: {
+      anyOf: [{ type: 'string', enum: DELIVERY_WAITS }, { type: 'null' }],
+      description:
+        'Why a waiting one is not attempted now: `earlier-webhook` (of its conversation), `paused` (until the endpoint is ' +
+        'resumed), `retry-after` (the endpoint asked for a pause) or `retry` (the next delay of its schedule). Null: it is due, ' +
+        'in flight, or has ended.',
+    },
     attempts: {
       type: 'integer',
       minimum: 0,
@@ -52,7 +60,8 @@ const DELIVERY = {
     createdAt: { ...TIME, description: 'When the webhook was stored.' },
     nextAttemptAt: {
       ...TIME_OR_NULL,
-      description: 'Null: no attempt is planned, or it waits for an earlier webhook of its conversation.',
+      description:
+        'Not before the end of a pause. Null: no attempt is planned, it is in flight, or it waits for an earlier webhook or a resume.',
     },
     finishedAt: TIME_OR_NULL,
   },
@@ -62,6 +71,7 @@ const ATTEMPT: JsonSchema = {
   type: 'object',
   required: [
     'attempt',
+    'repetition',
     'finishedAt',
     'status',
     'error',
@@ -75,6 +85,11 @@ const ATTEMPT: JsonSchema = {
   ],
   properties: {
     attempt: { type: 'integer', minimum: 1, description: 'From 1 each time that it is queued.' },
+    repetition: {
+      type: 'integer',
+      minimum: 0,
+      description: '0 until it is repeated, 1 after the first repetition that is shown, and so on.',
+    },
     finishedAt: TIME,
     status: { type: ['integer', 'null'], description: 'HTTP status; null: no answer came.' },
     error: { type: ['string', 'null'], description: 'Null: delivered.' },

@@ -78,7 +78,7 @@ const LIST: OperationDescription = {
   ownErrors: {
     ...ofOne('endpoint'),
     '400-01': { meaning: 'A parameter is unknown or invalid, or the cursor is of another list.' },
-    '422-01': { meaning: '`to` is before `from`.' },
+    '422-01': { meaning: '`to` is not after `from`.' },
   },
   examples: {
     none: {

@@ -15,12 +15,13 @@ export function redeliverOperation({ pool, clock }: DeliveriesDeps) {
     if (path.refusal) return refuse(c, path.refusal);
     const key = parseDeliveryId(path.id)!;
     const { tenantId } = c.var.apiKey;
-    const done = await withDatabase(c, () => redeliver(pool, tenantId, key, clock.nowMs()));
+    const nowMs = clock.nowMs();
+    const done = await withDatabase(c, () => redeliver(pool, tenantId, key, nowMs));
     if (done.refusal) return refuse(c, done.refusal);
     if (done.value.kind === 'unknown') return fail(c, '404-01');
     if (done.value.kind === 'refused') {
       return fail(c, '409-01', [{ path: 'deliveryId', message: done.value.reason }]);
     }
-    return answerJson(c, describeDelivery(done.value.delivery), 202);
+    return answerJson(c, describeDelivery(done.value.delivery, nowMs), 202);
   };
 }

@@ -17,8 +17,9 @@ export function showDeliveryOperation({ pool, clock }: DeliveriesDeps) {
     if (path.refusal) return refuse(c, path.refusal);
     const key = parseDeliveryId(path.id)!;
     const { tenantId } = c.var.apiKey;
-    const found = await withDatabase(c, () => findDelivery(pool, tenantId, key, clock.nowMs()));
+    const nowMs = clock.nowMs();
+    const found = await withDatabase(c, () => findDelivery(pool, tenantId, key, nowMs));
     if (found.refusal) return refuse(c, found.refusal);
-    return found.value ? answerJson(c, describeDetails(found.value)) : fail(c, '404-01');
+    return found.value ? answerJson(c, describeDetails(found.value, nowMs)) : fail(c, '404-01');
   };
 }

@@ -46,7 +46,8 @@ export const EVENT_SCHEMA: JsonSchema = {
       type: 'array',
       items: schemaRef('Delivery'),
       description:
-        'The deliveries of its webhooks, newest first, at most 1000. Not of credentials, whose ids are generated.',
+        'The deliveries of its webhooks, newest first, at most 1000. Empty: no endpoint took its type when it was stored, or the ' +
+        'endpoint was deleted since. Not of credentials, whose ids are generated.',
     },
   },
 };

@@ -40,7 +40,7 @@ export function showEventOperation({ pool, clock }: { readonly pool: Pool; reado
       inTransaction(pool, (db) => findDeliveriesOfRecord(db, record), { preferIndexes: true }),
     );
     if (deliveries.refusal) return refuse(c, deliveries.refusal);
-    return answerJson(c, answerOf(event, deliveries.value));
+    return answerJson(c, answerOf(event, deliveries.value, nowMs));
   };
 }
 
@@ -60,7 +60,7 @@ function readKinds(
   return { ok: true, value: [kind] };
 }
 
-function answerOf(event: EventTrace, deliveries: readonly Delivery[]) {
+function answerOf(event: EventTrace, deliveries: readonly Delivery[], nowMs: number) {
   const { id, kind, status, acceptedAtMs, storedAtMs, position, conflicts, lastConflict, error } = event;
   return {
     id,
@@ -77,7 +77,7 @@ function answerOf(event: EventTrace, deliveries: readonly Delivery[]) {
       },
     }),
     ...(error === null ? {} : { error }),
-    deliveries: deliveries.map(describeDelivery),
+    deliveries: deliveries.map((one) => describeDelivery(one, nowMs)),
   };
 }
 

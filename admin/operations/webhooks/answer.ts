@@ -10,7 +10,8 @@ import { isStorable, readPathId } from '../../request/path-id.ts';
 /** Returns an endpoint as answers show it, without its secrets. */
 export function endpointAnswer(endpoint: Endpoint, nowMs: number) {
   const { endpointId, url, eventTypes, description, headerNames, ratePerSecond, retrySchedule } = endpoint;
-  const { state, disabledReason, previousSecretUntilMs, createdAtMs, createdBy } = endpoint;
+  const { state, disabledReason, failures, previousSecretUntilMs, createdAtMs, createdBy } = endpoint;
+  const time = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
   const isOverlap = previousSecretUntilMs !== null && previousSecretUntilMs > nowMs;
   return {
     endpointId,
@@ -23,8 +24,11 @@ export function endpointAnswer(endpoint: Endpoint, nowMs: number) {
     state,
     ...(disabledReason === null ? {} : { disabledReason }),
     health: endpointHealth(endpoint, nowMs),
-    previousSecretValidUntil: isOverlap ? new Date(previousSecretUntilMs).toISOString() : null,
-    createdAt: new Date(createdAtMs).toISOString(),
+    failures,
+    lastSuccessAt: time(endpoint.lastSuccessAtMs),
+    lastFailureAt: time(endpoint.lastFailureAtMs),
+    previousSecretValidUntil: isOverlap ? time(previousSecretUntilMs) : null,
+    createdAt: time(createdAtMs),
     createdBy,
   };
 }

@@ -1,4 +1,5 @@
-import { type JsonSchema, jsonSchemaOf } from '../../../shared/contracts/json-schema.ts';
+import type { JsonSchema } from '../../../shared/contracts/json-schema.ts';
+import { knownSchemaOf } from '../../../shared/contracts/known-members.ts';
 import {
   endpointChangeSchema,
   endpointSchema,
@@ -6,6 +7,8 @@ import {
   secretRotationSchema,
 } from '../../../shared/contracts/webhook-endpoints.ts';
 import { schemaRef } from '../../../shared/openapi/document.ts';
+import { QUEUED_COUNTED_MAX } from '../../../shared/postgres/deliveries/count-queued.ts';
+import { RETRIES_DUE_MAX } from '../../../shared/postgres/deliveries/make-retries-due.ts';
 
 export const ENDPOINT_ID: JsonSchema = { type: 'string', description: 'Id of the endpoint.' };
 const SECRET: JsonSchema = {
@@ -42,6 +45,9 @@ const SHOWN = {
     description:
       'For people: `healthy`, `failing since` a time, `paused until` a time (at its own request), `paused`, or `disabled because` of a reason.',
   },
+  failures: { type: 'integer', minimum: 0, description: 'Failed attempts since the last success.' },
+  lastSuccessAt: { type: ['string', 'null'], format: 'date-time' },
+  lastFailureAt: { type: ['string', 'null'], format: 'date-time' },
   previousSecretValidUntil: {
     type: ['string', 'null'],
     format: 'date-time',
@@ -58,15 +64,48 @@ const SHOWN = {
 const REQUIRED = Object.keys(SHOWN).filter((name) => name !== 'disabledReason');
 
 export const WEBHOOK_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
-  NewEndpoint: withUrlFormat(jsonSchemaOf(endpointSchema)),
-  EndpointChange: withUrlFormat(jsonSchemaOf(endpointChangeSchema)),
-  SecretRotation: jsonSchemaOf(secretRotationSchema),
+  NewEndpoint: withUrlFormat(knownSchemaOf(endpointSchema)),
+  EndpointChange: withUrlFormat(knownSchemaOf(endpointChangeSchema)),
+  SecretRotation: knownSchemaOf(secretRotationSchema),
   CreatedEndpoint: {
     type: 'object',
     required: [...REQUIRED, 'secret'],
     properties: { ...SHOWN, secret: SECRET },
   },
   Endpoint: { type: 'object', required: REQUIRED, properties: SHOWN },
+  EndpointDetails: {
+    type: 'object',
+    required: [...REQUIRED, 'waiting', 'inFlight', 'nextAttemptAt'],
+    properties: {
+      ...SHOWN,
+      waiting: {
+        type: 'integer',
+        minimum: 0,
+        maximum: QUEUED_COUNTED_MAX,
+        description: 'Webhooks that wait for an attempt, counted up to the maximum.',
+      },
+      inFlight: { type: 'integer', minimum: 0, description: 'Webhooks that are being sent.' },
+      nextAttemptAt: {
+        type: ['string', 'null'],
+        format: 'date-time',
+        description: 'When the next attempt is due; null: none is planned, as while the endpoint is paused.',
+      },
+    },
+  },
+  ResumedEndpoint: {
+    type: 'object',
+    required: [...REQUIRED, 'retriesDue'],
+    properties: {
+      ...SHOWN,
+      retriesDue: {
+        type: 'integer',
+        minimum: 0,
+        maximum: RETRIES_DUE_MAX,
+        description:
+          'Webhooks that waited for a retry and are due now. If it is the maximum, more may wait: repeat the request.',
+      },
+    },
+  },
   Endpoints: {
     type: 'object',
     required: ['items'],

@@ -75,11 +75,20 @@ const SHOW: OperationDescription = {
   ...COMMON,
   operationId: 'show-webhook',
   summary: 'Show a webhook endpoint',
-  description: 'Without its secret.',
+  description:
+    'Without its secret. Also shows how many webhooks wait for it. Its deliveries show each attempt.',
   parameters: [ENDPOINT_PARAMETER],
-  answers: { 200: { description: 'The endpoint.', schema: schemaRef('Endpoint') } },
+  answers: { 200: { description: 'The endpoint.', schema: schemaRef('EndpointDetails') } },
   ownErrors: OF_ONE_ENDPOINT,
-  examples: { known: { summary: 'An endpoint', parameters, status: 200, answer: SHOWN_ENDPOINT }, unknown },
+  examples: {
+    known: {
+      summary: 'An endpoint',
+      parameters,
+      status: 200,
+      answer: { ...SHOWN_ENDPOINT, waiting: 0, inFlight: 0, nextAttemptAt: null },
+    },
+    unknown,
+  },
 };
 
 const DELETE: OperationDescription = {

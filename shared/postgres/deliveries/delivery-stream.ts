@@ -6,6 +6,7 @@ import {
   deliveryColumns,
   ENDED_COLUMNS,
   ENDED_STATES,
+  ENDPOINT_COLUMNS,
   orderingKeysOf,
   QUEUED_COLUMNS,
   QUEUED_STATES,
@@ -50,7 +51,7 @@ export interface StreamQuery {
 export const DELIVERIES_SEARCHED_MAX = 10_000;
 
 /** Ids of messages are made within this time of the time that is stored with them. */
-const ID_SKEW_MS = 86_400_000;
+export const ID_SKEW_MS = 86_400_000;
 const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 
 /**
@@ -173,7 +174,9 @@ async function readStream(
      ), found as (
        select ${SEARCHED}, s.place, coalesce(${['true', ...matches].join(' and ')}, false) as matches from placed s
      )
-     select ${SEARCHED}, s.place, s.matches from found s
+     select ${SEARCHED}, s.place, s.matches, ${ENDPOINT_COLUMNS}
+       from found s
+       left join webhook_endpoints e on e.tenant_id = $1 and e.endpoint_id = $3
       where s.matches or s.place = ${parameter(searched)}::integer
       order by s.place limit ${parameter(types ? searched : limit + 1)}::integer`,
     values,
@@ -236,7 +239,7 @@ function placeOf({ createdAtMs, messageId }: StreamPlace): StreamPlace {
 }
 
 /** Returns the first ULID of a millisecond. */
-function firstIdOf(timeMs: number): string {
+export function firstIdOf(timeMs: number): string {
   let left = Math.min(Math.max(timeMs, 0), 2 ** 48 - 1);
   let text = '';
   for (let digit = 0; digit < 10; digit += 1) {
@@ -244,4 +247,12 @@ function firstIdOf(timeMs: number): string {
     left = Math.floor(left / 32);
   }
   return text;
+}
+
+/** Returns the time of a ULID in milliseconds; NaN for another text. */
+export function timeOfId(id: string): number {
+  return [...id.slice(0, 10)].reduce((ms, digit) => {
+    const value = CROCKFORD.indexOf(digit);
+    return value === -1 ? Number.NaN : ms * 32 + value;
+  }, 0);
 }

@@ -1,4 +1,5 @@
 import { epochMs } from '../times.ts';
+import { PAUSED_MS } from '../webhook-endpoints.ts';
 
 /** The states of a delivery: in the queue, or ended. */
 export const QUEUED_STATES = ['waiting', 'in-flight'] as const;
@@ -32,7 +33,15 @@ export interface Delivery extends DeliveryKey {
   /** When the next attempt is due; null: it has ended, is in flight, or waits for an earlier one. */
   readonly dueAtMs: number | null;
   readonly finishedAtMs: number | null;
+  /** The state of its endpoint; null: the endpoint has no row. */
+  readonly endpointState: 'enabled' | 'disabled' | 'deleted' | null;
+  /** The end of the last pause of its endpoint; null: none, or it has ended. */
+  readonly pausedUntilMs: number | null;
 }
+
+/** What a waiting delivery waits for. */
+export const DELIVERY_WAITS = ['earlier-webhook', 'paused', 'retry-after', 'retry'] as const;
+export type DeliveryWait = (typeof DELIVERY_WAITS)[number];
 
 /**
  * Begins the ordering key of a delivery that was queued again. Such deliveries keep their order among
@@ -59,8 +68,8 @@ export function parseDeliveryId(id: string): DeliveryKey | undefined {
 }
 
 /** Returns a delivery as the admin API and commands show it. */
-export function describeDelivery(delivery: Delivery) {
-  const { endpointId, messageId, type, state, attempts, orderingKey, dueAtMs, finishedAtMs } = delivery;
+export function describeDelivery(delivery: Delivery, nowMs: number) {
+  const { endpointId, messageId, type, state, attempts, orderingKey, finishedAtMs } = delivery;
   const time = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
   return {
     deliveryId: deliveryIdOf(delivery),
@@ -68,20 +77,41 @@ export function describeDelivery(delivery: Delivery) {
     webhookId: messageId,
     type,
     state,
+    waitsFor: waitsFor(delivery, nowMs),
     attempts,
     conversation: orderingKey === null ? null : orderingKey.replace(AGAIN, ''),
     redelivered: orderingKey?.startsWith(AGAIN) ?? false,
     createdAt: time(delivery.createdAtMs),
-    nextAttemptAt: time(dueAtMs),
+    nextAttemptAt: time(nextAttemptMs(delivery)),
     finishedAt: time(finishedAtMs),
   };
+}
+
+/** Returns why a delivery is not attempted now; null: it is due, in flight, or has ended. */
+function waitsFor(delivery: Delivery, nowMs: number): DeliveryWait | null {
+  const { state, dueAtMs, pausedUntilMs } = delivery;
+  if (state !== 'waiting') return null;
+  if (isPausedByOwner(delivery)) return 'paused';
+  if (dueAtMs === null) return 'earlier-webhook';
+  if (dueAtMs > Math.max(nowMs, pausedUntilMs ?? nowMs)) return 'retry';
+  return pausedUntilMs === null ? null : 'retry-after';
+}
+
+function nextAttemptMs(delivery: Delivery): number | null {
+  const { dueAtMs, pausedUntilMs } = delivery;
+  if (dueAtMs === null || isPausedByOwner(delivery)) return null;
+  return Math.max(dueAtMs, pausedUntilMs ?? dueAtMs);
+}
+
+function isPausedByOwner({ pausedUntilMs }: Delivery): boolean {
+  return pausedUntilMs !== null && pausedUntilMs >= PAUSED_MS;
 }
 
 /** Columns of a delivery in webhook_queue `q`, where `$2` is the current time. */
 export const QUEUED_COLUMNS = `q.endpoint_id as "endpointId", q.message_id as "messageId",
   ${epochMs('q.created_at')} as "createdAtMs", q.ordering_key as "orderingKey", q.attempts,
   case when q.lease_token is not null and q.due_at > $2 then 'in-flight' else 'waiting' end as state,
-  case when q.parked or q.lease_token is not null then null else ${epochMs('q.due_at')} end as "dueAtMs",
+  case when q.parked or (q.lease_token is not null and q.due_at > $2) then null else ${epochMs('q.due_at')} end as "dueAtMs",
   null::numeric as "finishedAtMs"`;
 
 /**
@@ -92,6 +122,10 @@ export const ENDED_COLUMNS = `q.endpoint_id as "endpointId", q.message_id as "me
   ${epochMs('q.created_at')} as "createdAtMs", q.ordering_key as "orderingKey", q.attempts,
   case when q.state = 'pending' then 'waiting' else q.state end as state, null::numeric as "dueAtMs",
   ${epochMs('q.finished_at')} as "finishedAtMs"`;
+
+/** Columns of a delivery in its endpoint `e`, where `$2` is the current time. */
+export const ENDPOINT_COLUMNS = `e.state as "endpointState",
+  case when e.paused_until > $2 then ${epochMs('e.paused_until')} end as "pausedUntilMs"`;
 
 /** Returns the columns of both, of a subquery with this name. */
 export function deliveryColumns(of: string): string {

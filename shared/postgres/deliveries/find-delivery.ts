@@ -7,6 +7,7 @@ import {
   deliveryColumns,
   describeDelivery,
   ENDED_COLUMNS,
+  ENDPOINT_COLUMNS,
   QUEUED_COLUMNS,
 } from './delivery.ts';
 
@@ -50,13 +51,14 @@ export async function readDelivery(
   nowMs: number,
 ): Promise<Omit<DeliveryDetails, 'attemptLog'> | undefined> {
   const { rows } = await db.query<Omit<DeliveryDetails, 'attemptLog'>>(
-    `select ${deliveryColumns('d')}, m.type, coalesce(d.own_body, m.body) as body
+    `select ${deliveryColumns('d')}, m.type, coalesce(d.own_body, m.body) as body, ${ENDPOINT_COLUMNS}
        from (select ${QUEUED_COLUMNS}, q.body as own_body from webhook_queue q
               where q.tenant_id = $1 and q.endpoint_id = $3 and q.message_id = $4 and q.created_at = $5
              union all
              select ${ENDED_COLUMNS}, null from webhook_deliveries q
               where q.tenant_id = $1 and q.endpoint_id = $3 and q.message_id = $4 and q.created_at = $5) as d
        left join webhook_messages m on m.tenant_id = $1 and m.created_at = $5 and m.message_id = $4
+       left join webhook_endpoints e on e.tenant_id = $1 and e.endpoint_id = $3
       where $2::timestamptz is not null
       limit 1`,
     [tenantId, isoTime(nowMs), endpointId, messageId, isoTime(createdAtMs)],
@@ -84,28 +86,26 @@ async function readAttempts(
 }
 
 /** Returns a delivery with its body and attempts as the admin API and commands show it. */
-export function describeDetails(details: DeliveryDetails) {
+export function describeDetails(details: DeliveryDetails, nowMs: number) {
+  let repetition = 0;
+  let before = 0;
   return {
-    ...describeDelivery(details),
+    ...describeDelivery(details, nowMs),
     body: details.body === null ? null : details.body.toString(),
-    attemptLog: details.attemptLog.map(describeAttempt),
+    attemptLog: details.attemptLog.map((stored) => {
+      // Numbers begin with 1 each time that the delivery is queued.
+      if (stored.attempt <= before) repetition += 1;
+      before = stored.attempt;
+      return describeAttempt(stored, repetition);
+    }),
   };
 }
 
-function describeAttempt({ createdAtMs, answer, ...attempt }: StoredAttempt) {
-  const {
-    attempt: number,
-    status,
-    error,
-    errorClass,
-    durationMs,
-    dnsMs,
-    connectMs,
-    tlsMs,
-    firstByteMs,
-  } = attempt;
+function describeAttempt({ createdAtMs, answer, attempt, ...parts }: StoredAttempt, repetition: number) {
+  const { status, error, errorClass, durationMs, dnsMs, connectMs, tlsMs, firstByteMs } = parts;
   return {
-    attempt: number,
+    attempt,
+    repetition,
     finishedAt: new Date(createdAtMs).toISOString(),
     status,
     error,

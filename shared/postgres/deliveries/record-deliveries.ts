@@ -2,7 +2,13 @@ import { KINDS, type Kind } from '../../contracts/kinds.ts';
 import { findEvents } from '../event-keys.ts';
 import type { Queryable } from '../pool.ts';
 import { epochMs, isoTime } from '../times.ts';
-import { type Delivery, deliveryColumns, ENDED_COLUMNS, QUEUED_COLUMNS } from './delivery.ts';
+import {
+  type Delivery,
+  deliveryColumns,
+  ENDED_COLUMNS,
+  ENDPOINT_COLUMNS,
+  QUEUED_COLUMNS,
+} from './delivery.ts';
 
 /** A webhook, and when it was stored. */
 export interface StoredMessage {
@@ -62,7 +68,7 @@ export async function findOfMessages(
   const times = [...new Set(messages.map(({ createdAtMs }) => createdAtMs))];
   const given = 'q.tenant_id = $1 and q.endpoint_id = any($3::text[]) and q.message_id = any($5::text[])';
   const { rows } = await db.query<Delivery>(
-    `select ${deliveryColumns('d')}, m.type
+    `select ${deliveryColumns('d')}, m.type, ${ENDPOINT_COLUMNS}
        from (select ${QUEUED_COLUMNS}, q.created_at from webhook_queue q where ${given}
              union all
              select ${ENDED_COLUMNS}, q.created_at from webhook_deliveries q
@@ -70,6 +76,7 @@ export async function findOfMessages(
        left join webhook_messages m
          on m.tenant_id = $1 and m.created_at = any($4::timestamptz[])
         and m.created_at = d.created_at and m.message_id = d."messageId"
+       left join webhook_endpoints e on e.tenant_id = $1 and e.endpoint_id = d."endpointId"
       where $2::timestamptz is not null
       order by d.created_at desc, d."messageId" desc, d."endpointId"
       limit ${DELIVERIES_MAX}`,

@@ -1,9 +1,10 @@
 import { AppError } from '../../errors.ts';
 import { inTransaction, type Pool, type Queryable } from '../pool.ts';
 import { SQLSTATE, sqlStateOf } from '../sqlstate.ts';
-import { listTimePartitions } from '../time-partitions.ts';
+import { listTimePartitions, type Week } from '../time-partitions.ts';
 import { epochMs, isoTime } from '../times.ts';
-import type { ENDED_STATES } from './delivery.ts';
+import { AGAIN, type ENDED_STATES } from './delivery.ts';
+import { firstIdOf, ID_SKEW_MS } from './delivery-stream.ts';
 
 export type EndedState = (typeof ENDED_STATES)[number];
 
@@ -109,18 +110,35 @@ export async function findRecoveries(
   jobId: string,
 ): Promise<Recovery[]> {
   const { rows } = await db.query<Recovery>(
-    `select r.tenant_id as "tenantId", r.job_id as "jobId", r.endpoint_id as "endpointId", r.state, r.reason,
-            ${epochMs('r.from_at')} as "fromMs", ${epochMs('r.to_at')} as "toMs", r.states,
-            r.total::numeric, r.queued::numeric, r.skipped::numeric, ${epochMs('r.created_at')} as "createdAtMs",
-            r.created_by as "createdBy", ${epochMs('r.finished_at')} as "finishedAtMs",
-            ${epochMs('e.created_at')} as "endpointCreatedAtMs"
-       from webhook_recoveries r
-       left join webhook_endpoints e on e.tenant_id = r.tenant_id and e.endpoint_id = r.endpoint_id
-      where r.tenant_id = any($1::text[]) and r.job_id = $2`,
+    `${SELECT_RECOVERIES} where r.tenant_id = any($1::text[]) and r.job_id = $2`,
     [tenantIds, jobId],
   );
   return rows;
 }
+
+/** Resolves with the recoveries of tenants that were created before that of `after`, newest first. */
+export async function listRecoveries(
+  db: Queryable,
+  tenantIds: readonly string[],
+  { after, limit }: { readonly after?: string | undefined; readonly limit: number },
+): Promise<Recovery[]> {
+  // Ids begin with their time.
+  const { rows } = await db.query<Recovery>(
+    `${SELECT_RECOVERIES}
+      where r.tenant_id = any($1::text[]) and ($2::text is null or r.job_id < $2)
+      order by r.job_id desc limit $3`,
+    [tenantIds, after ?? null, limit],
+  );
+  return rows;
+}
+
+const SELECT_RECOVERIES = `select r.tenant_id as "tenantId", r.job_id as "jobId", r.endpoint_id as "endpointId", r.state,
+         r.reason, ${epochMs('r.from_at')} as "fromMs", ${epochMs('r.to_at')} as "toMs", r.states,
+         r.total::numeric, r.queued::numeric, r.skipped::numeric, ${epochMs('r.created_at')} as "createdAtMs",
+         r.created_by as "createdBy", ${epochMs('r.finished_at')} as "finishedAtMs",
+         ${epochMs('e.created_at')} as "endpointCreatedAtMs"
+    from webhook_recoveries r
+    left join webhook_endpoints e on e.tenant_id = r.tenant_id and e.endpoint_id = r.endpoint_id`;
 
 /**
  * Cancels a recovery that runs, and resolves with it as it is then; undefined if there is none. What it
@@ -140,15 +158,8 @@ export async function cancelRecovery(
   return (await findRecoveries(pool, [tenantId], jobId))[0];
 }
 
-/**
- * Resolves with the Mondays (UTC) of the weeks of a recovery that retention has dropped: their webhooks
- * cannot be sent again.
- */
-async function findDroppedWeeks(
-  db: Queryable,
-  { fromMs, toMs, endpointCreatedAtMs }: Recovery,
-): Promise<string[]> {
-  const kept = await listTimePartitions(db, 'webhook_messages');
+/** Returns the Mondays (UTC) of the weeks of a recovery that retention has dropped. */
+function droppedWeeksOf({ fromMs, toMs, endpointCreatedAtMs }: Recovery, kept: readonly Week[]): string[] {
   const dropped: string[] = [];
   const startMs = Math.max(fromMs, endpointCreatedAtMs ?? fromMs);
   const oldest = kept.at(-1);
@@ -162,28 +173,65 @@ async function findDroppedWeeks(
 
 const WEEK_MS = 7 * 86_400_000;
 
-/** Returns a recovery as the admin API and commands show it. */
+/** Deliveries that are examined to count those that wait. */
+export const WAITING_MAX = 10_000;
+
+/**
+ * Resolves with the number of deliveries in the range of a recovery that wait for an attempt, and were not
+ * queued again, at most {@link WAITING_MAX}. They have not ended, so that the recovery leaves them out.
+ */
+async function countWaiting(
+  db: Queryable,
+  { tenantId, endpointId, fromMs, toMs }: Recovery,
+): Promise<number> {
+  const { rows } = await db.query<{ waiting: number }>(
+    `select count(*)::integer as waiting
+       from (select created_at, ordering_key, lease_token from webhook_queue
+              where tenant_id = $1 and endpoint_id = $2 and message_id >= $3 and message_id < $4
+              order by message_id
+              limit ${WAITING_MAX}) as queued
+      where created_at >= $5 and created_at < $6 and lease_token is null
+        and not starts_with(coalesce(ordering_key, ''), $7)`,
+    [
+      tenantId,
+      endpointId,
+      firstIdOf(fromMs - ID_SKEW_MS),
+      firstIdOf(toMs + ID_SKEW_MS),
+      isoTime(fromMs),
+      isoTime(toMs),
+      AGAIN,
+    ],
+  );
+  return rows[0]!.waiting;
+}
+
+/** Returns a recovery as the admin API and commands show it, with what waits. */
 export async function describeRecovery(db: Queryable, recovery: Recovery) {
-  const { jobId, endpointId, state, reason, states, total, queued, skipped, createdBy, finishedAtMs } =
-    recovery;
-  return {
-    jobId,
+  const [described] = await describeRecoveries(db, [recovery]);
+  return { ...described!, waiting: await countWaiting(db, recovery) };
+}
+
+/** Returns recoveries as lists show them. */
+export async function describeRecoveries(db: Queryable, recoveries: readonly Recovery[]) {
+  const kept = await listTimePartitions(db, 'webhook_messages');
+  return recoveries.map((recovery) => ({
+    jobId: recovery.jobId,
     kind: 'webhook-recovery',
-    endpointId,
-    state,
-    reason,
+    endpointId: recovery.endpointId,
+    state: recovery.state,
+    reason: recovery.reason,
     from: isoTime(recovery.fromMs),
     to: isoTime(recovery.toMs),
-    states,
-    total,
-    queued,
-    skipped,
+    states: recovery.states,
+    total: recovery.total,
+    queued: recovery.queued,
+    skipped: recovery.skipped,
     progress: progressOf(recovery),
-    droppedWeeks: await findDroppedWeeks(db, recovery),
+    droppedWeeks: droppedWeeksOf(recovery, kept),
     createdAt: isoTime(recovery.createdAtMs),
-    createdBy,
-    finishedAt: finishedAtMs === null ? null : isoTime(finishedAtMs),
-  };
+    createdBy: recovery.createdBy,
+    finishedAt: recovery.finishedAtMs === null ? null : isoTime(recovery.finishedAtMs),
+  }));
 }
 
 /** Returns how much is done, from 0 to 1. */
