@@ -276,7 +276,7 @@ describe('keys', () => {
 });
 
 /** Follows, shows, repeats and recovers deliveries of an endpoint with four in the queue. No workers run. */
-async function deliveriesAreShown(endpointId: string): Promise<void> {
+async function deliveriesAreShown(endpointId: string): Promise<string> {
   const listed = await json(`webhooks deliveries ${endpointId} --state waiting --limit 2`);
   expect(listed).toMatchObject([
     { state: 'waiting', webhookId: 'd' },
@@ -334,6 +334,7 @@ async function deliveriesAreShown(endpointId: string): Promise<void> {
   const cancelled = await sluice(`webhooks job ${job.jobId} --cancel`);
   expect(cancelled.stdout).toContain(`Next: ./sluice webhooks deliveries ${endpointId} --from `);
   expect((await sluice(`webhooks job ${job.jobId} --cancel`)).stdout).toContain('cancelled');
+  return deliveryId;
 }
 
 /** Follows an endpoint, and finds an attempt at a delivery that was stored an hour ago. */
@@ -421,7 +422,8 @@ describe('webhooks', () => {
     }
 
     expect(await json(`webhooks pause ${endpointId}`)).toMatchObject({ health: 'paused', paused: true });
-    expect((await sluice('webhooks list --tenant acme')).stdout).toContain('paused');
+    const table = (await sluice('webhooks list --tenant acme')).stdout;
+    for (const cell of ['paused', 'CRM', 'operator']) expect(table).toContain(cell);
     expect(await json(`webhooks show ${endpointId}`)).toMatchObject({
       health: 'paused',
       nextAttemptAt: null,
@@ -537,7 +539,7 @@ describe('webhooks', () => {
       inFlight: 1,
       nextAttemptAt: dueAt.toISOString(),
     });
-    await deliveriesAreShown(endpointId);
+    const deliveryId = await deliveriesAreShown(endpointId);
     const table = (await sluice(`webhooks show ${endpointId}`)).stdout;
     expect(table).toMatch(/webhooks waiting +│ 3 /);
     expect(table).toContain(dueAt.toISOString());
@@ -545,6 +547,9 @@ describe('webhooks', () => {
     expect(table).not.toContain(secret);
 
     expect(await json(`webhooks delete ${endpointId}`)).toEqual({ endpointId, deleted: true });
+    const ofDeleted = (await sluice(`webhooks delivery ${deliveryId}`)).stdout;
+    expect(ofDeleted).toContain('It cannot be sent again: its endpoint was deleted.');
+    expect(ofDeleted).not.toContain('webhooks redeliver');
     for (const verb of ['show', 'test', 'delete']) {
       expect(await sluice(`webhooks ${verb} ${endpointId}`)).toEqual({
         code: 1,

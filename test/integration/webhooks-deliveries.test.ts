@@ -477,6 +477,20 @@ test('a recovery leaves out erased webhooks, and names the weeks that retention 
   expect(await ended(body.jobId)).toMatchObject({ state: 'completed', total: 4, queued: 3, skipped: 1 });
 });
 
+test('a recovery of a failing endpoint says in words that it is slow', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  await bench.emit(...replies(4, 4));
+  await endDeliveries(endpointId, 'failed');
+  await pool.query('update webhook_endpoints set failures = 1 where endpoint_id = $1', [endpointId]);
+  const { jobId } = (await recover(endpointId)).body;
+  for (let step = 0; step < 2; step += 1)
+    await stepRecovery({ pool, clock: bench.clock }, { tenantId, jobId });
+  expect((await call('GET', `/jobs/${jobId}`)).body).toMatchObject({
+    queued: 1,
+    reason: 'is slow: the last attempt at the endpoint failed',
+  });
+});
+
 test('a recovery waits while its endpoint is disabled, and fails once it is deleted', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   await bench.emit(...replies(4, 4));
