@@ -93,8 +93,8 @@ function addRecover(webhooks: Command, context: CommandContext): void {
       'after',
       '\nA job of the workers queues the deliveries in their order, while nothing newer waits for the endpoint. It goes on when this ' +
         'command ends. Receivers must deduplicate by webhook-id, which stays the same.\n\n' +
-        'Examples: ./sluice webhooks recover 01J9ZQ5W3V7Y8X6T4R2P0N1M3K --from 2026-10-01T08:00:00Z --to 2026-10-01T12:00:00Z\n' +
-        'One day (UTC): ./sluice webhooks recover 01J9ZQ5W3V7Y8X6T4R2P0N1M3K --from 2026-10-01 --to 2026-10-02',
+        'A whole day (UTC) ends before the next one: --from 2026-10-01 --to 2026-10-02.\n\n' +
+        'Example: ./sluice webhooks recover 01J9ZQ5W3V7Y8X6T4R2P0N1M3K --from 2026-10-01T08:00:00Z --to 2026-10-01T12:00:00Z',
     )
     .action(async (endpointId: string, options: RecoverOptions, command: Command) => {
       const nowMs = context.clock.nowMs();

@@ -252,15 +252,13 @@ test('a waiting delivery shows what it waits for, and when it is attempted', asy
   const [due, retried, parked, leased] = (await list(endpointId)).reverse();
   const inAnHour = new Date(bench.clock.nowMs() + HOUR_MS);
   const set = (values: string, { webhookId }: { webhookId: string }, at = inAnHour) =>
-    pool.query(`update webhook_queue set ${values} where endpoint_id = $1 and message_id = $2 and $3 > $4`, [
-      endpointId,
-      webhookId,
-      at,
-      new Date(0),
-    ]);
-  await set('due_at = $3, attempts = 2', retried);
+    pool.query(
+      `update webhook_queue set ${values} where endpoint_id = $1 and message_id = $2 and $3::timestamptz > $4::timestamptz`,
+      [endpointId, webhookId, at, new Date(0)],
+    );
+  await set('due_at = $3::timestamptz, attempts = 2', retried);
   await set('parked = true', parked);
-  await set(`lease_token = 'x', due_at = $3`, leased);
+  await set(`lease_token = 'x', due_at = $3::timestamptz`, leased);
   const shown = async () =>
     (await list(endpointId)).reverse().map(({ waitsFor, nextAttemptAt }) => [waitsFor, nextAttemptAt]);
   const pausedUntil = (at: Date | null) =>

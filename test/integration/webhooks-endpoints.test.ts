@@ -311,7 +311,7 @@ test('to resume an endpoint makes at most 10,000 retries due at once, and none t
   expect([await resume(), await resume()]).toMatchObject([{ retriesDue: 10_000 }, { retriesDue: 499 }]);
   const waiting = await bench.deliveries(endpointId);
   expect(waiting.filter(({ due_at }) => due_at.getTime() < startedAtMs)).toEqual([]);
-  expect(waiting.filter(({ due_at }) => due_at.getTime() > nowMs())).toEqual([]);
+  expect(waiting.filter(({ due_at, parked }) => !parked && due_at.getTime() > nowMs())).toEqual([]);
   expect(waiting.filter(({ parked }) => parked).length).toBe(1);
 });
 

@@ -33,17 +33,22 @@ async function makeSomeDue(pool: Pool, id: EndpointId, nowMs: number): Promise<n
         'select from webhook_endpoints where tenant_id = $1 and endpoint_id = $2 for no key update',
         [id.tenantId, id.endpointId],
       );
-      const { rowCount } = await db.query(
-        `update webhook_queue q set due_at = $3
-           from (select message_id from webhook_queue
-                  where tenant_id = $1 and endpoint_id = $2 and not parked and lease_token is null and due_at > $3
-                  order by due_at, seq
-                  limit ${STEP_SIZE}) as waiting
-          where q.tenant_id = $1 and q.endpoint_id = $2 and q.message_id = waiting.message_id`,
+      // Two statements: of a join, the planner repeats the search for each delivery while the queue has no statistics.
+      const { rows } = await db.query<{ messageId: string }>(
+        `select message_id as "messageId" from webhook_queue
+          where tenant_id = $1 and endpoint_id = $2 and not parked and lease_token is null and due_at > $3
+          order by due_at, seq
+          limit ${STEP_SIZE}`,
         [id.tenantId, id.endpointId, isoTime(nowMs)],
       );
-      if (rowCount) await notifyDispatchers(db, id);
-      return rowCount ?? 0;
+      if (rows.length === 0) return 0;
+      await db.query(
+        `update webhook_queue set due_at = $3
+          where tenant_id = $1 and endpoint_id = $2 and message_id = any($4::text[])`,
+        [id.tenantId, id.endpointId, isoTime(nowMs), rows.map(({ messageId }) => messageId)],
+      );
+      await notifyDispatchers(db, id);
+      return rows.length;
     },
     { preferIndexes: true },
   );
