@@ -1,25 +1,22 @@
 import { describeEventTypes, type EventTypeDescription } from '../../shared/contracts/event-types.ts';
 import type { JsonSchema } from '../../shared/contracts/json-schema.ts';
+import { formattedTable, replacePart } from './page-part.ts';
 import { membersOf, type Schema } from './requests.ts';
 
 /** Generates the event types in docs/webhooks.md. */
 
 const BEGIN =
   '<!-- Begin of the part that `npm run docs` generates from shared/contracts/event-types.ts. -->';
-const END = '<!-- End of the generated part. -->';
 
 /** Returns the page with its generated part replaced. Throws if the page has no such part. */
 export function withEventTypes(page: string): string {
-  const [before, rest] = page.split(`${BEGIN}\n`);
-  const after = rest?.split(END)[1];
-  if (after === undefined) throw new Error(`docs/webhooks.md must contain the lines ${BEGIN} and ${END}`);
-  return `${before}${BEGIN}\n\n${eventTypes()}\n${END}${after}`;
+  return replacePart(page, BEGIN, eventTypes());
 }
 
 function eventTypes(): string {
   const types = describeEventTypes();
   const rows = types.map(({ type, description }) => [`[\`${type}\`](#${anchorOf(type)})`, description]);
-  return [table(['type', 'when it is sent'], rows), ...types.map(section)].join('\n');
+  return [formattedTable(['type', 'when it is sent'], rows), ...types.map(section)].join('\n');
 }
 
 function section(
@@ -41,7 +38,7 @@ ${JSON.stringify(example, null, 2)}
 
 function tableOf(data: Schema): string {
   const document = { paths: {}, components: { schemas: {} } };
-  return table(['member of `data`', 'value', 'meaning'], membersOf(data, document));
+  return formattedTable(['member of `data`', 'value', 'meaning'], membersOf(data, document));
 }
 
 /** Returns what a type's `data` has in common with that of an earlier type with the same members. */
@@ -58,26 +55,6 @@ function membersOfData({ schema }: Pick<EventTypeDescription, 'schema'>): string
 
 function dataOf(schema: JsonSchema): Schema {
   return (schema as { readonly properties: { readonly data: Schema } }).properties.data;
-}
-
-/**
- * Returns a table as the formatter writes it, which checks this page because most of it is written by
- * hand.
- */
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const widths = head.map((title, index) =>
-    Math.max(...[title, ...rows.map((row) => row[index]!)].map((cell) => cell.length)),
-  );
-  const line = (cells: readonly string[], fill = ' ') =>
-    `| ${cells.map((cell, index) => cell.padEnd(widths[index]!, fill)).join(' | ')} |`;
-  return `${[
-    line(head),
-    line(
-      head.map(() => ''),
-      '-',
-    ),
-    ...rows.map((row) => line(row)),
-  ].join('\n')}\n`;
 }
 
 /** Returns the anchor that GitHub makes of a heading. */

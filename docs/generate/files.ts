@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { adminDocument } from '../../admin/openapi.ts';
 import { asyncApiDocument } from '../../gateway/documents/asyncapi.ts';
 import { gatewayDocument } from '../../gateway/openapi.ts';
+import { withAnswerMembers } from './answer-members.ts';
 import { withEventTypes } from './event-types.ts';
 import { metricsPage } from './metrics.ts';
 import { requestsPage } from './requests.ts';
@@ -17,7 +18,9 @@ export function generatedFiles(): Readonly<Record<string, string>> {
     'docs/settings.md': settingsPage(stack),
     'docs/metrics.md': metricsPage(),
     'docs/requests.md': requestsPage(gatewayDocument(), adminDocument()),
-    'docs/webhooks.md': withEventTypes(readFileSync('docs/webhooks.md', 'utf8')),
+    'docs/webhooks.md': withEventTypes(
+      withAnswerMembers(readFileSync('docs/webhooks.md', 'utf8'), adminDocument()),
+    ),
     '.env.example': envExample(),
     'docs/openapi.json': json(gatewayDocument()),
     'docs/asyncapi.json': json(asyncApiDocument()),

@@ -4,8 +4,8 @@ import { table } from './settings.ts';
 
 /** Generates docs/requests.md from the OpenAPI documents of both listeners. */
 
-/** The members of OpenAPI documents that the page needs. */
-interface Document {
+/** The members of OpenAPI documents that the pages need. */
+export interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
 }

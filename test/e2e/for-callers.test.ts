@@ -271,7 +271,7 @@ describe('documented shell blocks', () => {
     return await run({ file: 'bash', args, cwd: folder }, { ...settings(), ...env });
   }
 
-  it('are all executed by this suite', () => expect(blocks).toHaveLength(9));
+  it('are all executed by this suite', () => expect(blocks).toHaveLength(15));
 
   it('send agents', async () => {
     const output = await runBlock('sh-grace-1', ['unavailable', 'cut']);
@@ -322,7 +322,7 @@ describe('documented shell blocks', () => {
   it('report the status of a record', async () => {
     await runBlock('sh-grace-1', []);
     await expectAda('sh');
-    expect(await runBlock('/admin/v1/events/', [])).toMatch(
+    expect(await runBlock('events/sh-ada-1', [])).toMatch(
       /"id":"sh-ada-1".*"status":"stored".*"conflicts":0/,
     );
   });
@@ -332,5 +332,24 @@ describe('documented shell blocks', () => {
       /"externalAgentId":"ada".*"jobTitle":"Lead".*"eventId":"sh-ada-1"/,
     );
     expect(await runBlock('groupId=billing', [])).toMatch(/^\{"items":\[/);
+  });
+
+  it('list dead letters', async () => {
+    expect(await runBlock('/admin/v1/dead-letters', [])).toBe('{"items":[]}');
+  });
+
+  it('register an endpoint, find its deliveries and send them again', async () => {
+    await runBlock('sh-grace-1', []);
+    await expectAda('sh');
+    const { endpointId } = JSON.parse(await runBlock('hooks.example.com', []));
+    const env = { ENDPOINT_ID: endpointId, RECORD_ID: 'sh-ada-1' };
+    expect(await runBlock('$RECORD_ID', [], env)).toMatch(/"status":"stored".*"deliveries":\[\]/);
+    expect(await runBlock('conversation=chat-1', [], env)).toBe('{"items":[]}');
+    expect(await runBlock('/resume', [], env)).toMatch(/"health":"healthy".*"kind":"webhook-recovery"/);
+    // Until the first recovery has ended, another one is refused.
+    await waitFor(async () => (await runBlock('"to"', [], env)).includes('"jobId"'), {
+      timeoutMs: 10_000,
+      what: 'the recovery of one day',
+    });
   });
 });

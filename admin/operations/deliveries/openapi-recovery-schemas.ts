@@ -33,9 +33,14 @@ const JOB = {
     state: {
       type: 'string',
       enum: ['running', 'completed', 'cancelled', 'failed'],
-      description: '`completed`: everything is queued; the deliveries show what was sent.',
+      description:
+        '`completed`: everything is queued; the deliveries show what was sent. `failed`: the endpoint was deleted.',
     },
-    reason: { type: ['string', 'null'], description: 'Why the job waits, or failed.' },
+    reason: {
+      type: ['string', 'null'],
+      description:
+        'Why the job waits (the endpoint is paused or disabled), is slow (its last attempt failed), or failed.',
+    },
     from: TIME,
     to: TIME,
     states: { type: 'array', items: { type: 'string', enum: ENDED_STATES } },

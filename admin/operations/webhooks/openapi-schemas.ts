@@ -34,7 +34,12 @@ const SHOWN = {
   },
   ratePerSecond: { type: ['integer', 'null'], description: 'Maximum attempts per second; null: no limit.' },
   retrySchedule: { type: 'string', enum: RETRY_SCHEDULES },
-  state: { type: 'string', enum: ['enabled', 'disabled'] },
+  state: {
+    type: 'string',
+    enum: ['enabled', 'disabled'],
+    description:
+      '`disabled`: nothing is sent, and new events are not sent later either. A paused endpoint is `enabled`.',
+  },
   disabledReason: {
     type: 'string',
     description:
@@ -43,7 +48,7 @@ const SHOWN = {
   health: {
     type: 'string',
     description:
-      'For people: `healthy`, `failing since` a time, `paused until` a time (at its own request), `paused`, or `disabled because` of a reason.',
+      'For people: `healthy` (the last attempt succeeded, or there was none), `failing since` a time, `paused until` a time (at its own request), `paused`, or `disabled because` of a reason.',
   },
   failures: { type: 'integer', minimum: 0, description: 'Failed attempts since the last success.' },
   lastSuccessAt: { type: ['string', 'null'], format: 'date-time' },
