@@ -39,14 +39,17 @@ const AGAIN = {
 const composed = process.env.SLUICE_TEST_COMPOSED;
 
 /**
- * Unit tests that need a process of their own: they mock modules or timers, or measure time or memory.
+ * Unit tests that need a process of their own: they mock modules or timers, measure time or memory, or
+ * look at the loaded modules.
  * All others share processes, so that modules are loaded once per process.
  */
 const ISOLATED = readdirSync('test/unit', { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.test.ts'))
   .map((name) => `test/unit/${name}`)
   .filter((file) =>
-    /vi\.mock|useFakeTimers|memoryUsage|cpuUsage|performance\.now/.test(readFileSync(file, 'utf8')),
+    /vi\.mock|useFakeTimers|memoryUsage|cpuUsage|performance\.now|createRequire/.test(
+      readFileSync(file, 'utf8'),
+    ),
   );
 
 /** Suites that take at least half a minute. */

@@ -21,9 +21,10 @@ const INTERVAL_MS = 1000;
 
 /**
  * Writes the first line of each kind (level, message and `kind`) immediately. Then writes at most
- * one line per second: the latest one, with the number of lines that it represents as `count`.
+ * one line per interval, which is a second: the latest one, with the number of lines that it
+ * represents as `count`.
  */
-export function createRateLimitedLog(logger: Logger): RateLimitedLog {
+export function createRateLimitedLog(logger: Logger, intervalMs = INTERVAL_MS): RateLimitedLog {
   const recent = new Map<string, Repeated>();
 
   function log(level: Level, fields: object, message: string, kind = ''): void {
@@ -46,7 +47,7 @@ export function createRateLimitedLog(logger: Logger): RateLimitedLog {
       if (repeated.count === 0) return;
       repeated.write(repeated.count);
       startInterval(key);
-    }, INTERVAL_MS).unref();
+    }, intervalMs).unref();
   }
 
   return {

