@@ -11,15 +11,18 @@ import { requireSchema } from '../shared/postgres/require-schema.ts';
 import { cannotStart, runMain } from '../shared/process/main.ts';
 import { openOutput } from '../shared/process/output.ts';
 import { stopOnSignals } from '../shared/process/shutdown.ts';
+import { startTracing, stopTracing } from '../shared/tracing/tracer.ts';
 import { startAdmin } from './start.ts';
 
 const NAME = 'The admin listener';
 
 /** Runs one admin process: reads the settings, starts the listener, and drains it on shutdown. */
 async function main(): Promise<void> {
-  const config = loadConfig(environment(), 'admin');
+  const env = environment();
+  const config = loadConfig(env, 'admin');
   const output = openOutput();
   const logger = createLogger('admin', config.SLUICE_LOG_LEVEL, output);
+  await startTracing(env, { service: 'sluice-admin', messagingSystem: 'kafka', logger });
   const allow = config.SLUICE_WEBHOOK_ALLOW ?? [];
   const keyRing = createKeyRing(config.SLUICE_CREDENTIALS_KEYS!);
   const pool = createPool({
@@ -56,6 +59,7 @@ async function main(): Promise<void> {
     async stop() {
       await admin.stop();
       await pool.end();
+      await stopTracing();
     },
   });
 }

@@ -9,6 +9,7 @@ import { createLogger } from '../shared/logging.ts';
 import { runMain } from '../shared/process/main.ts';
 import { openOutput } from '../shared/process/output.ts';
 import { stopOnSignals } from '../shared/process/shutdown.ts';
+import { startTracing, stopTracing } from '../shared/tracing/tracer.ts';
 import { greeting } from './greeting.ts';
 import { startInstance } from './instance.ts';
 
@@ -22,6 +23,7 @@ await runMain('Sluice', async () => {
   const output = openOutput();
   const logger = createLogger('sluice', config.SLUICE_LOG_LEVEL, output);
   warnOfIgnoredSettings(env, 'embedded', logger);
+  await startTracing(env, { service: 'sluice', messagingSystem: 'sluice', logger });
   output.write('Starting Postgres and Sluice (the first start takes a few seconds) …\n');
   const starting = startInstance(config, logger);
   stopOnSignals({
@@ -32,6 +34,7 @@ await runMain('Sluice', async () => {
       output.write('\nStopping …\n');
       // Also stops an instance that is still starting, so that Postgres does not keep running.
       await (await starting).stop();
+      await stopTracing();
       output.write('Stopped; `npm start` continues with the same data and key.\n');
     },
   });

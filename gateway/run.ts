@@ -26,6 +26,7 @@ import { requireSchema } from '../shared/postgres/require-schema.ts';
 import { cannotStart, runMain } from '../shared/process/main.ts';
 import { type Output, openOutput } from '../shared/process/output.ts';
 import { stopOnSignals } from '../shared/process/shutdown.ts';
+import { startTracing, stopTracing } from '../shared/tracing/tracer.ts';
 import { answerMetricsRequests } from './process-metrics.ts';
 import { startGateway } from './start.ts';
 import { onSupervisorEnd, runSupervisor } from './supervisor.ts';
@@ -67,6 +68,7 @@ async function main(): Promise<void> {
 
 /** Runs one gateway process: starts the listener, and drains it on shutdown. */
 async function runGateway(config: GatewayConfig, logger: Logger, output: Output): Promise<void> {
+  await startTracing(environment(), { service: 'sluice-gateway', messagingSystem: 'kafka', logger });
   let isStopping = false;
   onSupervisorEnd(() => {
     if (isStopping) return;
@@ -105,6 +107,7 @@ async function runGateway(config: GatewayConfig, logger: Logger, output: Output)
       await log.close();
       await pool.end();
       await metrics?.close();
+      await stopTracing();
     },
   });
 }

@@ -29,6 +29,7 @@ import { requireSchema } from '../shared/postgres/require-schema.ts';
 import { cannotStart, WRONG_USAGE } from '../shared/process/main.ts';
 import { openOutput } from '../shared/process/output.ts';
 import { stopOnSignals } from '../shared/process/shutdown.ts';
+import { startTracing, stopTracing } from '../shared/tracing/tracer.ts';
 import { startWorkers, type WorkersDeps } from './start.ts';
 import type { WebhooksDeps } from './webhooks/start.ts';
 
@@ -54,6 +55,7 @@ export async function runWorker(options: Pick<WorkersDeps, 'onStep'> = {}): Prom
   const config = loadConfig(env, names.includes(WEBHOOKS) ? 'worker' : 'worker-without-webhooks');
   const output = openOutput();
   const logger = createLogger('worker', config.SLUICE_LOG_LEVEL, output);
+  await startTracing(env, { service: 'sluice-worker', messagingSystem: 'kafka', logger });
   const pool = createPool({
     connectionString: config.DATABASE_URL!,
     max: config.SLUICE_DATABASE_CONNECTIONS,
@@ -102,7 +104,7 @@ export async function runWorker(options: Pick<WorkersDeps, 'onStep'> = {}): Prom
       await Promise.all(parts.map((part) => part.close()));
       await server.close();
       await log.close();
-      await pool.end();
+      await Promise.all([pool.end(), stopTracing()]);
     },
   });
 }

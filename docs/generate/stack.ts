@@ -14,6 +14,8 @@ const MEANINGS: Readonly<Record<string, string>> = {
   STACK_KAFKA_SESSION_MS: 'SLUICE_KAFKA_SESSION_MS of the workers.',
   STACK_WEBHOOK_ALLOW: 'SLUICE_WEBHOOK_ALLOW of all parts. Empty: only public https addresses.',
   STACK_LOG_LEVEL: 'SLUICE_LOG_LEVEL of all parts.',
+  STACK_OTLP_ENDPOINT:
+    'OTEL_EXPORTER_OTLP_ENDPOINT of all parts: the URL of a collector of traces. Empty: no traces.',
   STACK_GATEWAY_2_PORT: 'Port of the second gateway on this machine (cluster).',
 };
 

@@ -47,7 +47,10 @@ export function eventSchema(kind: Kind) {
     datacontenttype: z.literal('application/json'),
     tenantid: z.string().min(1).describe('The tenant.'),
     requestid: z.string().describe('Id of the request that sent the record.'),
-    traceparent: z.string().optional().describe('W3C trace context of the request, if it had one.'),
+    traceparent: z
+      .string()
+      .optional()
+      .describe('W3C trace context: of the span of the request, or of its caller. Omitted if there is none.'),
     contenthash: z
       .string()
       .regex(/^[0-9a-f]{64}$/)

@@ -40,13 +40,14 @@ function schemaName(type: string): string {
 }
 
 function headerParameters(): JsonSchema[] {
-  const { properties } = jsonSchemaOf(webhookHeadersSchema) as {
+  const { properties, required } = jsonSchemaOf(webhookHeadersSchema) as {
     properties: Record<string, JsonSchema & { description: string }>;
+    required: readonly string[];
   };
   return Object.entries(properties).map(([name, { description, ...schema }]) => ({
     name,
     in: 'header',
-    required: true,
+    required: required.includes(name),
     description,
     schema,
   }));

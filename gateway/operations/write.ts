@@ -6,6 +6,7 @@ import { indexRanges, KNOWN_EXACTLY, KNOWN_RECORDS_HEADER } from '../../shared/c
 import { setHeader } from '../../shared/http/answers.ts';
 import type { HttpContext } from '../../shared/http/env.ts';
 import { reportLimits } from '../../shared/http/rates/limits.ts';
+import { requestTraceparent } from '../../shared/http/request-span.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
 import type { AcceptOptions, Outcome } from '../accept/accept.ts';
 import type { LimitedAccept, LimitedOutcomes } from '../limits/limited-accept.ts';
@@ -24,7 +25,7 @@ export interface WriteDeps {
 export interface RequestFacts {
   readonly tenantId: string;
   readonly requestId: string;
-  /** The caller's traceparent header (W3C Trace Context), if the header is valid. */
+  /** The W3C trace context of the request: that of its span, or else the caller's if it is valid. */
   readonly traceparent: string | undefined;
   readonly acceptedAtMs: number;
 }
@@ -37,14 +38,11 @@ export interface RecordContent {
   readonly contentHash: string | undefined;
 }
 
-const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
-
 export function requestFacts(c: HttpContext, clock: Clock): RequestFacts {
-  const traceparent = c.req.header('traceparent');
   return {
     tenantId: c.get('apiKey').tenantId,
     requestId: c.get('requestId'),
-    traceparent: traceparent !== undefined && TRACEPARENT.test(traceparent) ? traceparent : undefined,
+    traceparent: requestTraceparent(c),
     acceptedAtMs: clock.nowMs(),
   };
 }

@@ -7,8 +7,10 @@ import {
 import { KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
 import type { OutgoingRecord, Publisher, PublishOutcome } from '../../shared/log/log.ts';
 import { partitionOf, recordKey, type TopicLayout } from '../../shared/log/partition.ts';
+import { tracer } from '../../shared/tracing/tracer.ts';
 import type { LogGate } from './log-health.ts';
 import { PublishMetrics } from './metrics.ts';
+import { endPublishSpan, startPublishSpan } from './publish-span.ts';
 
 /** A record with its encoded bytes. */
 export interface EncodedRecord {
@@ -66,10 +68,12 @@ export function createLogWriter(options: LogWriterOptions): WriteToLog {
       metrics.notAttempted(records.length);
       return notSent(records);
     }
+    const span = tracer && startPublishSpan(tracer, topic, records);
     const beganMs = performance.now();
     const outcomes = await publisher.publish(topic, outgoing);
     attempt.end(outcomes);
     metrics.ended(beganMs, outcomes);
+    if (span) endPublishSpan(span, outcomes);
     return outcomes;
   };
 }

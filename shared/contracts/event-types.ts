@@ -203,7 +203,7 @@ export function webhookJsonSchema(type: WebhookType): JsonSchema {
   );
 }
 
-/** The headers of Standard Webhooks. */
+/** The headers of Standard Webhooks, and the context of the trace. */
 export const webhookHeadersSchema = z.object({
   'webhook-id': z.string().min(1).describe('Id of the webhook, the same in every attempt.'),
   'webhook-timestamp': z
@@ -214,4 +214,10 @@ export const webhookHeadersSchema = z.object({
     .string()
     .regex(/^v1,[A-Za-z0-9+/=]+(?: v1,[A-Za-z0-9+/=]+)*$/)
     .describe('HMAC-SHA256 over id, timestamp and body, joined by dots; one for each secret.'),
+  traceparent: z
+    .string()
+    .optional()
+    .describe(
+      'W3C trace context, if the record came with one or Sluice exports traces. Not part of the signature.',
+    ),
 });

@@ -1,6 +1,7 @@
 import { Hono } from 'hono';
 import type { Clock } from '../clock.ts';
 import type { Refusal } from '../contracts/errors.ts';
+import { traceFields } from '../contracts/traceparent.ts';
 import { errorCode } from '../errors.ts';
 import type { IdGenerator } from '../ids.ts';
 import type { Logger } from '../logging.ts';
@@ -12,6 +13,7 @@ import { REQUEST_ID_HEADER, setUncached, withoutOwnSecret } from './headers.ts';
 import { type Health, healthRoutes } from './health.ts';
 import { type CollectMetrics, metricsRoute } from './metrics-route.ts';
 import { type ListenerName, RequestMetrics } from './request-metrics.ts';
+import { endRequestSpan, requestTraceparent, startRequestSpan } from './request-span.ts';
 
 export interface BaseAppOptions {
   /** The listener's name in metrics. */
@@ -60,13 +62,14 @@ export function createBaseApp(options: BaseAppOptions): BaseApp {
   const { listener, operations, nextId, clock, logger, publicRoutes, setHeaders } = options;
   const log = createAccessLog(logger, clock);
   const served =
-    (metrics: RequestMetrics, handle: Handler, onRefused?: OnRefused): Handler =>
+    (metrics: RequestMetrics, handle: Handler, route?: string, onRefused?: OnRefused): Handler =>
     async (c) => {
       const startedAtMs = clock.nowMs();
       const beganMs = performance.now();
       setRequestId(c, nextId);
       setUncached(c);
       setHeaders?.(c);
+      const span = startRequestSpan(c, route);
       let response: Response;
       try {
         // Hono would run the operation of GET and drop the response's body.
@@ -78,6 +81,7 @@ export function createBaseApp(options: BaseAppOptions): BaseApp {
       log(c, status, startedAtMs);
       const refusal = status >= 400 ? c.get('refusal') : undefined;
       metrics.answered(status, refusal?.code, performance.now() - beganMs);
+      if (span) endRequestSpan(span, c, { route, status });
       if (refusal && onRefused) onRefused(c, refusal);
       return response;
     };
@@ -89,7 +93,7 @@ export function createBaseApp(options: BaseAppOptions): BaseApp {
       const operation = operations[`${method} ${path}`];
       const statuses = Object.keys(operation?.answers ?? {}).map(Number);
       const metrics = new RequestMetrics(listener, operation?.operationId ?? PREFLIGHT, statuses);
-      app.on(method, path, served(metrics, handle, onRefused));
+      app.on(method, path, served(metrics, handle, path, onRefused));
     },
   };
 }
@@ -149,6 +153,7 @@ function createAccessLog(logger: Logger, clock: Clock) {
     if (status < 500 && !logger.isLevelEnabled('debug')) return;
     const fields = {
       requestId: c.get('requestId'),
+      ...traceFields(requestTraceparent(c)),
       tenantId: c.get('apiKey')?.tenantId,
       method: c.req.method,
       path: withoutOwnSecret(c, c.req.path),

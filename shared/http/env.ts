@@ -4,6 +4,7 @@ import type { Refusal } from '../contracts/errors.ts';
 import type { JsonObject } from '../contracts/json.ts';
 import type { ScannedBody } from '../contracts/scan-records.ts';
 import type { ApiKey } from '../postgres/api-key-lookup.ts';
+import type { Span } from '../tracing/span.ts';
 
 /** The headers of an answer by name in lower case. */
 export type AnswerHeaders = Record<string, string>;
@@ -41,6 +42,8 @@ export interface HttpEnv {
     body: JsonObject;
     /** Set when the request is refused, for its operation's `onRefused`. */
     refusal: Refusal | undefined;
+    /** Set if traces are exported; undefined if the sampler drops this one. */
+    span: Span | undefined;
     /** Set by the error handler, for the access log. */
     cause: unknown;
   };

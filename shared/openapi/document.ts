@@ -97,7 +97,9 @@ const REQUEST_ID = {
 const TRACEPARENT = {
   name: 'traceparent',
   in: 'header',
-  description: 'W3C trace context, stored with the record in the event log. An invalid one is ignored.',
+  description:
+    'W3C trace context. It is stored with the record in the event log and sent with the webhooks that the record causes. ' +
+    'An invalid one is ignored.',
   schema: { type: 'string' },
   example: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
 };

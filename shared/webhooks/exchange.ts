@@ -8,6 +8,8 @@ export interface OutgoingWebhook {
   /** Exactly the bytes that are signed and sent. */
   readonly body: Uint8Array;
   readonly secrets: readonly Uint8Array[];
+  /** W3C trace context for the header of this name, unless a custom header has the name. */
+  readonly traceparent?: string | null;
   /** Custom headers. Default: none. */
   readonly headers?: Readonly<Record<string, string>>;
 }

@@ -26,9 +26,11 @@ export interface SendOptions {
 }
 
 const USER_AGENT = 'Sluice-Webhooks/1';
+const TRACEPARENT = 'traceparent';
 /** Headers that an answer may repeat. */
 const SHOWN_HEADERS: ReadonlySet<string> = new Set([
   'content-type',
+  TRACEPARENT,
   'user-agent',
   'webhook-id',
   'webhook-timestamp',
@@ -50,6 +52,7 @@ export function createSend({ agent, clock, queueClock = clock, deadlineMs }: Sen
   async function exchange(webhook: OutgoingWebhook, timing: Timing): Promise<Outcome> {
     const sent = {
       ...webhook.headers,
+      ...traceHeader(webhook),
       'content-type': 'application/json',
       'user-agent': USER_AGENT,
       ...signatureHeaders(
@@ -77,6 +80,13 @@ export function createSend({ agent, clock, queueClock = clock, deadlineMs }: Sen
       gone: status === 410,
     };
   }
+}
+
+/** Returns the header with the trace context. A custom header of its name takes precedence. */
+function traceHeader({ traceparent, headers = {} }: OutgoingWebhook): Record<string, string> {
+  if (!traceparent) return {};
+  const isCustom = Object.keys(headers).some((name) => name.toLowerCase() === TRACEPARENT);
+  return isCustom ? {} : { [TRACEPARENT]: traceparent };
 }
 
 /** Returns the parts of our headers that must not be shown: of all but those that are no secret. */

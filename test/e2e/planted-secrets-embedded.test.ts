@@ -1,4 +1,4 @@
 import { startEmbeddedProduct } from '../support/product.ts';
 import { describePlantedSecrets } from './planted-secrets.ts';
 
-describePlantedSecrets('the embedded product', () => startEmbeddedProduct('trace'));
+describePlantedSecrets('the embedded product', (settings) => startEmbeddedProduct('trace', settings));

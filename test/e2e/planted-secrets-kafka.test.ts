@@ -5,5 +5,5 @@ import { describePlantedSecrets } from './planted-secrets.ts';
 const brokers = inject('kafkaBrokers');
 
 describe.skipIf(brokers === '')('with Kafka', () => {
-  describePlantedSecrets('Kafka', () => startOwnProduct(brokers, 'trace'));
+  describePlantedSecrets('Kafka', (settings) => startOwnProduct(brokers, 'trace', settings));
 });

@@ -5,6 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { KINDS, topicOf } from '../../shared/contracts/kinds.ts';
 import { findPlanted, type Planted, type Written } from '../support/find-planted.ts';
+import { type OtlpReceiver, startOtlpReceiver } from '../support/otlp-receiver.ts';
 import type { OwnProduct, Product } from '../support/product.ts';
 import { freePorts, runProgram, startProgram } from '../support/program.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
@@ -16,6 +17,9 @@ const CONVERSATION = '/metadata-ingestion/v1/single-convo-metadata';
 const MESSAGE = '/compose-assist/v1/analytics/message-sent';
 const MESSAGES = '/compose-assist/v1/analytics/many-message-sent';
 const EVENTS = '/automation-agent/v1/events';
+const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
+/** The span of a caller. */
+const CALLER = `00-${TRACE_ID}-00f067aa0ba902b7-01`;
 /** Commands whose output is searched. `{…}` is replaced by a value of the run. */
 const COMMANDS = [
   'config show',
@@ -45,6 +49,7 @@ const SEARCHED = [
   /^the topic .*credentials$/,
   /^the table dead_letters, value$/,
   /^a webhook$/,
+  /^spans$/,
   /^the output of the processes/,
   /^the output of a crash/,
   /^the command events show/,
@@ -68,6 +73,8 @@ interface Answer {
 interface Planting {
   readonly product: Product;
   readonly receiver: Receiver;
+  /** The collector of the product's traces. */
+  readonly collector: OtlpReceiver;
   readonly planted: Planted[];
   readonly written: Written[];
   /** A text that is not secret. */
@@ -90,17 +97,22 @@ interface Planting {
  * Tests that no output of the product contains the secrets planted in every operation, header and
  * error.
  */
-export function describePlantedSecrets(name: string, start: () => Promise<Product>): void {
+export function describePlantedSecrets(
+  name: string,
+  start: (settings: Readonly<Record<string, string>>) => Promise<Product>,
+): void {
   describe(`secrets planted on ${name}`, () => {
     let planting: Planting;
     beforeAll(async () => {
-      const [product, receiver] = await Promise.all([start(), startReceiver()]);
-      planting = await openPlanting(product, receiver);
+      const [collector, receiver] = await Promise.all([startOtlpReceiver(), startReceiver()]);
+      const product = await start(collector.env);
+      planting = await openPlanting(product, receiver, collector);
       await plantEverywhere(planting);
     }, 300_000);
     afterAll(async () => {
       await planting?.receiver.close();
       await planting?.product.stop();
+      await planting?.collector.close();
     });
 
     it.each(SEARCHED)('a text that is no secret is found in %s', (where) => {
@@ -113,10 +125,16 @@ export function describePlantedSecrets(name: string, start: () => Promise<Produc
       expect(planting.planted.length).toBeGreaterThan(12);
       expect(findPlanted(planting.written, planting.planted)).toEqual([]);
     });
+
+    it('one trace leads from the caller to the webhook', () => expectOneTrace(planting));
   });
 }
 
-async function openPlanting(product: Product, receiver: Receiver): Promise<Planting> {
+async function openPlanting(
+  product: Product,
+  receiver: Receiver,
+  collector: OtlpReceiver,
+): Promise<Planting> {
   const { dataDir, commandEnv } = product;
   const ring =
     commandEnv!.SLUICE_CREDENTIALS_KEYS ?? (await readFile(join(dataDir!, 'credentials.key'), 'utf8')).trim();
@@ -134,6 +152,7 @@ async function openPlanting(product: Product, receiver: Receiver): Promise<Plant
   const planting: Planting = {
     product,
     receiver,
+    collector,
     planted,
     written,
     open: `open-${randomBytes(12).toString('hex')}`,
@@ -311,7 +330,8 @@ async function plantCredentialsElsewhere({
   const { secret: signing, ...endpoint } = JSON.parse(created.text);
   const base64 = signing.slice('whsec_'.length);
   planted.push({ name: 'a signing secret', text: base64, decoded: Buffer.from(base64, 'base64') });
-  expect(await send(EVENTS, { body: { items: [{ ...event, ...members }] } })).toBe(200);
+  const traced = { body: { items: [{ ...event, ...members }] }, headers: { traceparent: CALLER } };
+  expect(await send(EVENTS, traced)).toBe(200);
   expect(await submit({ customerExternalId: 'customer-1', token: secret })).toBe(204);
   expect(await send('/admin/v1/webhooks')).toBe(200);
   expect(await send(`/admin/v1/webhooks/${endpoint.endpointId}`)).toBe(200);
@@ -464,7 +484,7 @@ async function endProcesses({ product, planted, write, plant, open }: Planting):
 
 /** Records the contents of processes' output, webhooks, tables and topics. */
 async function collect(planting: Planting): Promise<void> {
-  const { product, receiver, write } = planting;
+  const { product, receiver, collector, write } = planting;
   // The first start of the embedded product prints the demo key.
   const output = product.output().replace(/Sluice is ready\..*?Ctrl-C stops it/s, '');
   write('the output of the processes', output);
@@ -475,6 +495,7 @@ async function collect(planting: Planting): Promise<void> {
     expect(metrics).toContain('sluice_build_info');
     write('the metrics', metrics);
   }
+  for (const body of collector.bodies) write('spans', body);
   await writeTables(planting);
   for (const kind of KINDS) {
     const topic = topicOf(product.topicPrefix, kind);
@@ -482,6 +503,32 @@ async function collect(planting: Planting): Promise<void> {
       write(`the topic ${topic}`, `${key} ${headers.map((one) => `${one.name}: ${one.value}`)} ${value}`);
     }
   }
+}
+
+/**
+ * Checks that the spans of request, publish, record and attempt have the caller's trace, that the batch
+ * has a link to it, and that the webhook has the span of its attempt.
+ */
+function expectOneTrace({ product, receiver, collector }: Planting): void {
+  const { spans } = collector;
+  const topic = topicOf(product.topicPrefix, 'automation-events');
+  const of = (traceId: string, name: string) =>
+    spans.filter((span) => span.traceId === traceId && span.name === name);
+  const [request] = of(TRACE_ID, `POST ${EVENTS}`);
+  expect(request).toMatchObject({ kind: 2, parentSpanId: '00f067aa0ba902b7', failed: false });
+  const [send] = of(TRACE_ID, `send ${topic}`);
+  expect(send).toMatchObject({ kind: 4, parentSpanId: request!.spanId });
+  const [record] = of(TRACE_ID, `process ${topic}`);
+  expect(record).toMatchObject({ kind: 5, parentSpanId: request!.spanId });
+  const batch = spans.find(({ spanId }) => spanId === record!.links[0]!.spanId);
+  expect(batch).toMatchObject({ name: `store ${topic}`, kind: 5, parentSpanId: undefined });
+  expect(batch!.links).toContainEqual({ traceId: TRACE_ID, spanId: request!.spanId });
+  const [attempt] = of(TRACE_ID, 'POST');
+  expect(attempt).toMatchObject({ kind: 3, parentSpanId: request!.spanId, failed: false });
+  expect(attempt!.attributes['server.port']).toBe(receiver.port);
+  const webhook = receiver.requests.find(({ json }) => json.type === 'automation.reply');
+  expect(webhook!.headers.traceparent).toBe(`00-${TRACE_ID}-${attempt!.spanId}-01`);
+  expect(spans.filter(({ traceId }) => traceId === TRACE_ID)).toHaveLength(4);
 }
 
 /** Records every row as text, and every value of bytes. */

@@ -58,8 +58,11 @@ export interface OwnProduct extends Product {
 
 const logger = pino({ level: 'silent' });
 
-/** Runs `npm start` on a separate directory. */
-export async function startEmbeddedProduct(logLevel = 'debug'): Promise<Product> {
+/** Runs `npm start` on a separate directory. `settings` are additional settings. */
+export async function startEmbeddedProduct(
+  logLevel = 'debug',
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Product> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-e2e-'));
   const [port, adminPort, metricsPort] = await freePorts(3);
   const env = {
@@ -68,6 +71,7 @@ export async function startEmbeddedProduct(logLevel = 'debug'): Promise<Product>
     METRICS_PORT: String(metricsPort),
     SLUICE_DATA_DIR: dataDir,
     SLUICE_LOG_LEVEL: logLevel,
+    ...settings,
   };
   const programs: Program[] = [];
   const start = async () => {

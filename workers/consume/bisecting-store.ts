@@ -1,3 +1,4 @@
+import { traceFields } from '../../shared/contracts/traceparent.ts';
 import type { LogBatch, LogRecord } from '../../shared/log/log.ts';
 import type { Logger } from '../../shared/logging.ts';
 import { mapInSlices } from '../../shared/map-in-slices.ts';
@@ -24,6 +25,7 @@ import {
   type StoreMode,
 } from './retry-until-stored.ts';
 import { type StoreBatchDeps, type StoreResult, storeBatch } from './store-batch.ts';
+import { traceBatch } from './trace-batch.ts';
 import type { TransactionSlots } from './transaction-slots.ts';
 
 export interface BisectingStoreDeps extends StoreBatchDeps {
@@ -180,7 +182,8 @@ export class BisectingStore<Row> {
     const { latest, signal } = batch;
     const batchFrom = batch.records[0]!.offset;
     const slice = { topic, partition, generation, candidates, batchFrom, latest, signal, bare };
-    this.noteCommit(await storeBatch(this.#deps, this.#kind, slice));
+    const store = () => storeBatch(this.#deps, this.#kind, slice);
+    this.noteCommit(await traceBatch([slice], store, (result) => new Map([[slice, result]])));
   }
 
   #decodeContext(): DecodeContext {
@@ -198,6 +201,7 @@ export class BisectingStore<Row> {
         offset: String(log.offset),
         tenantId: identity?.tenantId,
         eventId: identity?.id,
+        ...traceFields(identity?.traceparent),
         ...rejection,
       },
       'record became a dead letter',

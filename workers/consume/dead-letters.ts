@@ -142,6 +142,7 @@ export function rejectionEvents(
         type: 'ingestion.record_rejected' as const,
         orderingKey: null,
         timestampMs: nowMs,
+        traceparent: identity.traceparent,
         data: { eventId: identity.id, kind, reason: rejection.reason, error: rejection.text },
       },
     ];

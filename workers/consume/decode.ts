@@ -23,7 +23,10 @@ export interface Rejection {
 }
 
 /** The tenant and id of a record whose other data may be unreadable. */
-export type Identity = Pick<Envelope, 'tenantId' | 'id' | 'idGenerated' | 'contentHash' | 'acceptedAtMs'>;
+export type Identity = Pick<
+  Envelope,
+  'tenantId' | 'id' | 'idGenerated' | 'contentHash' | 'acceptedAtMs' | 'traceparent'
+>;
 
 /** A record of the log after decoding: one that can be stored, or a rejected one. */
 export interface Candidate<Row> {

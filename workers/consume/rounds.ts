@@ -1,4 +1,5 @@
 import { sleep } from '../../shared/async.ts';
+import { traceFields } from '../../shared/contracts/traceparent.ts';
 import type { LogBatch, LogRecord } from '../../shared/log/log.ts';
 import type { Logger } from '../../shared/logging.ts';
 import { LARGE_FROM, runUrgent } from '../../shared/map-in-slices.ts';
@@ -8,6 +9,7 @@ import type { Candidate } from './decode.ts';
 import { classifyFault } from './faults.ts';
 import type { WaitsFor } from './partition-status.ts';
 import { type Slice, type StoreBatchDeps, type StoreResult, storeRound } from './store-batch.ts';
+import { traceBatch, traceparentOfFailure } from './trace-batch.ts';
 import type { TransactionSlots } from './transaction-slots.ts';
 
 export interface RoundsDeps extends StoreBatchDeps {
@@ -168,7 +170,7 @@ export class Rounds<Row> {
       const records = countRecords(shares);
       const { text: reason } = classifyFault(error);
       logger.info(
-        { topic, partitions: shares.length, records, reason },
+        { topic, partitions: shares.length, records, reason, ...traceFields(traceparentOfFailure(error)) },
         'round failed, storing its partitions separately',
       );
       this.#size.halve(records);
@@ -197,7 +199,8 @@ export class Rounds<Row> {
         signal: batch.signal,
       });
     }
-    const results = await storeRound(this.#deps, this.#kind, slices);
+    const store = () => storeRound(this.#deps, this.#kind, slices);
+    const results = await traceBatch(slices, store, (stored) => stored);
     return new Map(
       shares.flatMap((share, i) => {
         const result = results.get(slices[i]!);

@@ -141,6 +141,7 @@ function toWebhookEvent({ event, row }: ReadRecord<SentEvent>): WebhookEvent {
     type: WEBHOOK_TYPES[row.type as AutomationEventType],
     orderingKey: event.entity,
     timestampMs: Number(row.occurredAtNs / 1_000_000n),
+    traceparent: event.traceparent,
     data: {
       automationAgentMessageId: event.id,
       conversationId: row.conversationId,

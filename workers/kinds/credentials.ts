@@ -110,6 +110,7 @@ function toWebhookEvent({ event, row }: ReadRecord<StoredCredentials>): WebhookE
     type: 'conversation.credentials_stored',
     orderingKey: event.entity,
     timestampMs: event.acceptedAtMs,
+    traceparent: event.traceparent,
     data: {
       conversationId: event.entity,
       customerExternalId: row.customerExternalId,

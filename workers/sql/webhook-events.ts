@@ -1,5 +1,6 @@
 import { compareText } from '../../shared/compare-text.ts';
 import type { JsonObject } from '../../shared/contracts/json.ts';
+import { validTraceparent } from '../../shared/contracts/traceparent.ts';
 import { type StoredFilters, selectsType } from '../../shared/contracts/webhook-filters.ts';
 import { type WebhookType, webhookBody } from '../../shared/contracts/webhooks.ts';
 import { AppError, BATCH_BOUND_EXCEEDED } from '../../shared/errors.ts';
@@ -21,6 +22,8 @@ export interface WebhookEvent {
    */
   readonly orderingKey: string | null;
   readonly timestampMs: number;
+  /** W3C trace context of the record that caused the event. Not stored if it is invalid. */
+  readonly traceparent?: string | undefined;
   readonly data: JsonObject;
 }
 
@@ -167,6 +170,11 @@ async function insertMessages(
     { name: 'created_at', type: 'timestamptz', same: createdAtMs },
     { name: 'type', type: 'text', value: ({ event }) => event.type },
     { name: 'body', type: 'utf8', value: ({ body }) => body },
+    {
+      name: 'traceparent',
+      type: 'text',
+      value: ({ event }) => validTraceparent(event.traceparent) ?? null,
+    },
   ];
   await insertRows(withoutAnswer(client), 'webhook_messages', columns, rows);
 }

@@ -1,7 +1,5 @@
 import type { Exchange } from '../../shared/webhooks/exchange.ts';
 import type { OutgoingEndpoint } from '../../shared/webhooks/outgoing-endpoint.ts';
-import type { Send } from '../../shared/webhooks/send.ts';
-import { countAttempt } from './metrics.ts';
 import type { DueDelivery } from './sql/queue.ts';
 
 /**
@@ -12,6 +10,8 @@ export interface ClaimedDelivery extends DueDelivery, OutgoingEndpoint {
   /** The number of the attempt, from 1. */
   readonly attempt: number;
   readonly body: Buffer;
+  /** W3C trace context of the record that caused the event; null: it had none. */
+  readonly traceparent: string | null;
   /** The token that identifies the lease. */
   readonly token: string;
   readonly claimedAtMs: number;
@@ -23,11 +23,4 @@ export interface ClaimedDelivery extends DueDelivery, OutgoingEndpoint {
 /** A delivery and the result of sending it. */
 export interface Attempt extends Exchange {
   readonly delivery: ClaimedDelivery;
-}
-
-/** Sends a claimed delivery, and counts the attempt. Always resolves. */
-export async function sendAttempt(send: Send, delivery: ClaimedDelivery): Promise<Attempt> {
-  const exchange = await send(delivery);
-  countAttempt(exchange, delivery.dueAtMs);
-  return { delivery, ...exchange };
 }

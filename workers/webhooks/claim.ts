@@ -19,6 +19,7 @@ import {
   endLostLeases,
   findDueDeliveries,
   findWithoutBody,
+  type LeasedBody,
   type LeasedBy,
   leaseDeliveries,
   type QueuedDelivery,
@@ -115,7 +116,7 @@ export async function claimDeliveries(
           token: options.token,
           untilMs: options.nowMs + options.leaseMs,
         });
-  const bodies = new Map(leased.map((one) => [idOf(one), one.body]));
+  const bodies = new Map(leased.map((one) => [idOf(one), one]));
   if (leased.length < queued.length) await dropWithoutBody(client, wanted, queued, bodies, options);
   const claims = chosen.map((one) => {
     const { concurrency, shared, times } = one;
@@ -225,7 +226,7 @@ async function dropWithoutBody(
   client: Queryable,
   wanted: readonly EndpointToClaim[],
   queued: readonly Chosen[],
-  bodies: ReadonlyMap<string, Buffer>,
+  bodies: ReadonlyMap<string, LeasedBody>,
   { nowMs, ended }: ClaimOptions,
 ): Promise<void> {
   const skipped = queued.filter((delivery) => !bodies.has(idOf(delivery)));
@@ -258,20 +259,22 @@ function idOf({
 /** Returns the deliveries that were leased, with what they are sent with. */
 function claimedOf(
   { endpoint, outgoing, readAhead, times, due }: Timed & { readonly due: readonly DueDelivery[] },
-  bodies: ReadonlyMap<string, Buffer>,
+  bodies: ReadonlyMap<string, LeasedBody>,
   { token, nowMs }: ClaimOptions,
 ): ClaimedDelivery[] {
   const claimed: ClaimedDelivery[] = [];
   for (const delivery of due) {
-    const body = bodies.get(idOf(queuedOf(endpoint, delivery)));
-    if (body === undefined) {
+    const leased = bodies.get(idOf(queuedOf(endpoint, delivery)));
+    if (leased === undefined) {
       readAhead.resolve(delivery, false);
       continue;
     }
     const sendAtMs = times?.at(claimed.length) ?? nowMs;
     const attempt = delivery.attempts + 1;
     const { url } = endpoint;
-    claimed.push({ ...delivery, attempt, body, token, claimedAtMs: nowMs, sendAtMs, url, ...outgoing });
+    const { body, traceparent } = leased;
+    const lease = { token, claimedAtMs: nowMs, sendAtMs };
+    claimed.push({ ...delivery, attempt, body, traceparent, ...lease, url, ...outgoing });
   }
   return claimed;
 }

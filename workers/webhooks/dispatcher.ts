@@ -7,7 +7,7 @@ import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
 import { createRateLimitedLog, type RateLimitedLog } from '../../shared/rate-limited-log.ts';
 import type { WebhookAgent } from '../../shared/webhooks/connect.ts';
 import { createSend, type Send } from '../../shared/webhooks/send.ts';
-import { type ClaimedDelivery, sendAttempt } from './attempt.ts';
+import type { ClaimedDelivery } from './attempt.ts';
 import { Backfill } from './backfill.ts';
 import { type DispatchContext, type Dispatched, EndpointLocked, type EndpointWork } from './dispatch.ts';
 import { dispatchBySize } from './dispatch-by-size.ts';
@@ -19,6 +19,7 @@ import { agentOf, contextOf, type Dispatcher, type DispatcherOptions } from './o
 import { Poller } from './poller.ts';
 import { RateTimers } from './rate-timers.ts';
 import { HOLD_MS } from './schedule.ts';
+import { sendAttempt } from './send-attempt.ts';
 import { Slots } from './slots.ts';
 import { findDueEndpoints } from './sql/due-endpoints.ts';
 import { DeliveryListener } from './sql/listen.ts';
@@ -228,12 +229,8 @@ class EndpointDispatcher implements Dispatcher {
   }
 
   async #sendDelivery(endpoint: EndpointQueue, delivery: ClaimedDelivery): Promise<void> {
-    const attempt = await sendAttempt(this.#send, delivery);
-    const { messageId, attempt: number } = delivery;
-    this.#options.logger.debug(
-      { ...endpoint.id, messageId, attempt: number, outcome: attempt.outcome.kind },
-      'webhook attempt finished',
-    );
+    const { attempt, line } = await sendAttempt(this.#send, endpoint.id, delivery);
+    this.#options.logger.debug(line, 'webhook attempt finished');
     endpoint.finish(attempt);
     this.#sendAndDispatch(endpoint);
   }

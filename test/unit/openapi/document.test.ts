@@ -200,12 +200,14 @@ it('the OpenAPI document of the gateway describes each webhook with the schema o
       'webhook-id',
       'webhook-timestamp',
       'webhook-signature',
+      'traceparent',
     ]);
+    expect(post.parameters.map(({ required }) => required)).toEqual([true, true, true, false]);
   }
 });
 
 interface WebhookRequest {
-  readonly parameters: readonly { readonly name: string }[];
+  readonly parameters: readonly { readonly name: string; readonly required: boolean }[];
   readonly requestBody: {
     readonly content: { readonly 'application/json': { readonly schema: { readonly $ref: string } } };
   };

@@ -49,6 +49,30 @@ test('an exchange measures its parts, on an open connection only the last one', 
   });
 });
 
+test('a webhook has the trace context as a header, unless a custom header has the name', async () => {
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+  const webhook = {
+    url: receiver.url,
+    messageId: 'message-2',
+    body: Buffer.from('{}'),
+    secrets: [],
+    traceparent,
+  };
+  const sendTraced = createSend({ agent, clock: systemClock, deadlineMs: 5000 });
+  const sent = async (headers: Record<string, string>) => {
+    await sendTraced({ ...webhook, headers });
+    return receiver.requests.at(-1)!.headers.traceparent;
+  };
+  expect(await sent({ accept: 'x' })).toBe(traceparent);
+  expect(await sent({ Traceparent: 'own' })).toBe('own');
+  receiver.script((request, response) => {
+    response.end(request.headers.traceparent);
+    return undefined;
+  });
+  const { outcome } = await sendTraced(webhook);
+  expect(outcome).toMatchObject({ kind: 'delivered', answer: Buffer.from(traceparent) });
+});
+
 test('a failed exchange has the class of its error', async () => {
   const classOf = async (url: string, deadlineMs?: number) => {
     const { outcome } = await send(url, deadlineMs);

@@ -117,6 +117,10 @@ export interface QueuedDelivery extends EndpointId, DeliveryId {
 export interface LeasedBody extends EndpointId {
   readonly messageId: string;
   readonly body: Buffer;
+  /**
+   * W3C trace context of the record; null: it had none, or the partition of its message was dropped.
+   */
+  readonly traceparent: string | null;
 }
 
 /**
@@ -141,7 +145,7 @@ export async function leaseDeliveries(
         and m.created_at = given.created_at and m.message_id = given.message_id
       where ${IS_UNCHANGED} and (q.body is not null or m.body is not null)
      returning q.tenant_id as "tenantId", q.endpoint_id as "endpointId", q.message_id as "messageId",
-               coalesce(q.body, m.body) as body`,
+               coalesce(q.body, m.body) as body, m.traceparent`,
     [
       ...queuedColumns(deliveries),
       lease.token,
