@@ -34,6 +34,28 @@ describe('reader of one Kafka partition', () => {
     expect(reader.lag()).toBe(0n);
   });
 
+  it('estimates when the log accepted a record that it has not read', async () => {
+    const startedAtMs = Date.now();
+    const { reader, source } = read({ start: 5n, bounds: { earliest: 0n, latest: 8n } });
+    await waitFor(() => reader.fetchOffset() === 5n, WAIT);
+    // At its start, it only knows that the records exist.
+    expect(reader.backlog(5n).records).toBe(3n);
+    expect(reader.backlog(5n).oldestMs).toBeGreaterThanOrEqual(startedAtMs);
+    reader.offer({ ...fetched(5n, 3), latest: 10n });
+    await waitFor(() => source.calls.at(-1) === 'handled 8', WAIT);
+    // The record follows one that was accepted at 0 ms.
+    expect(reader.backlog(8n)).toEqual({ records: 2n, oldestMs: 0 });
+    reader.offer(fetched(8n, 2));
+    await waitFor(() => source.calls.at(-1) === 'handled 10', WAIT);
+    expect(reader.backlog(10n)).toEqual({ records: 0n, oldestMs: undefined });
+    // The record was found after an idle time.
+    reader.noteEnd(11n);
+    expect(reader.backlog(10n).records).toBe(1n);
+    expect(reader.backlog(10n).oldestMs).toBeGreaterThanOrEqual(startedAtMs);
+    reader.retire(false);
+    await reader.done;
+  });
+
   it('drops its buffer and asks for its start again when a fetch does not continue the last one', async () => {
     let starts = 0;
     const { reader, source, batches } = read({
