@@ -37,6 +37,8 @@ const AGAIN = {
 };
 /** Set if the composed services are running. */
 const composed = process.env.SLUICE_TEST_COMPOSED;
+/** `off`: tests of alerts and dashboards do not run, because .ci/prometheus runs them. */
+const monitoring = process.env.SLUICE_TEST_MONITORING;
 
 /**
  * Unit tests that need a process of their own: they mock modules or timers, measure time or memory, or
@@ -82,7 +84,7 @@ class LongestFirst extends BaseSequencer {
 /** The suites that start processes or use the servers of the run. */
 const withServices = again
   ? [`test/integration/{${AGAIN.integration}}.test.ts`, `test/e2e/{${AGAIN.e2e}}.test.ts`]
-  : ['test/{containers,e2e,integration}/**/*.test.ts'];
+  : ['test/{containers,e2e,integration,monitoring}/**/*.test.ts'];
 
 export default defineConfig({
   test: {
@@ -96,6 +98,7 @@ export default defineConfig({
             // These tests need running containers, which .ci/containers starts.
             ...(composed ? [] : ['test/containers/**']),
             ...(docker === 'off' ? ['test/integration/postgres-17.test.ts'] : []),
+            ...(monitoring === 'off' ? ['test/monitoring/**'] : []),
           ],
           globalSetup: ['test/support/global-setup.ts'],
         },
