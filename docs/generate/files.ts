@@ -3,6 +3,7 @@ import { adminDocument } from '../../admin/openapi.ts';
 import { asyncApiDocument } from '../../gateway/documents/asyncapi.ts';
 import { gatewayDocument } from '../../gateway/openapi.ts';
 import { withAnswerMembers } from './answer-members.ts';
+import { dashboards } from './dashboards/dashboards.ts';
 import { withEventTypes } from './event-types.ts';
 import { metricsPage } from './metrics.ts';
 import { requestsPage } from './requests.ts';
@@ -25,6 +26,7 @@ export function generatedFiles(): Readonly<Record<string, string>> {
     'docs/openapi.json': json(gatewayDocument()),
     'docs/asyncapi.json': json(asyncApiDocument()),
     'docs/openapi-admin.json': json(adminDocument()),
+    ...Object.fromEntries(Object.entries(dashboards()).map(([path, dashboard]) => [path, json(dashboard)])),
   };
 }
 
