@@ -2,6 +2,7 @@
 import '../../embedded/instance.ts';
 import '../../gateway/supervisor-metrics.ts';
 import '../../shared/config/certificate-metrics.ts';
+import '../../shared/log/kafka/cluster-metrics.ts';
 import { registry } from '../../shared/metrics/registry.ts';
 import { table } from './settings.ts';
 
@@ -17,7 +18,7 @@ interface Described {
 /** The sections of the page, and which names they list. The first match counts. */
 const SECTIONS: readonly (readonly [title: string, names: RegExp])[] = [
   ['Listeners with operations', /^sluice_(http|access_log)_/],
-  ['Gateway', /^sluice_(gateway|records|unknown_members|publish|tenant)_/],
+  ['Gateway', /^sluice_(gateway|records|unknown_members|publish|kafka|tenant)_/],
   ['Workers', /^sluice_(worker|dead_letters)_/],
   ['Webhooks', /^sluice_webhook_/],
   ['Every process', /^sluice_/],

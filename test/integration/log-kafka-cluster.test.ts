@@ -4,6 +4,7 @@ import { createKafkaLog } from '../../shared/log/kafka/kafka-log.ts';
 import type { EventLog, Publisher } from '../../shared/log/log.ts';
 import { type Collector, collect } from '../support/collect.ts';
 import { type KafkaCluster, startKafkaCluster } from '../support/kafka-cluster.ts';
+import { metricValue } from '../support/metric-value.ts';
 import { waitFor } from '../support/wait.ts';
 
 const consumerTimes = { sessionTimeoutMs: 6_000, heartbeatIntervalMs: 500, fetchWaitMs: 100 };
@@ -98,6 +99,11 @@ else {
       await hasRead(late, { 1: 2, 2: 2 });
       await hasRead(early, { 1: 2, 2: 2 });
 
+      await waitFor(
+        async () => (await metricValue('sluice_kafka_partitions_missing_copies', { topic })) === 1,
+        { timeoutMs: 20_000, what: 'the partition among those that miss copies' },
+      );
+      expect(await metricValue('sluice_kafka_brokers')).toBe(2);
       await gone.restart();
       await waitFor(() => publish(topic, leaderless!), { timeoutMs: 30_000, what: 'its leader' });
       await hasRead(late, { 0: 2 });

@@ -35,6 +35,21 @@ export const publishDuration: Panel = {
   ],
 };
 
+export const brokers: Panel = {
+  title: 'Brokers of Kafka',
+  description:
+    'Partitions without copies: those that have no leader, or fewer copies than they should. Above 0 a broker is down or lags, or its disk is full. Absent with npm start, and while no broker answers.',
+  kind: 'lines',
+  unit: 'short',
+  queries: [
+    { expr: 'min(sluice_kafka_brokers)', legend: 'brokers' },
+    {
+      expr: 'sum(max by (topic) (sluice_kafka_partitions_missing_copies))',
+      legend: 'partitions without copies',
+    },
+  ],
+};
+
 export const lagSeconds: Panel = {
   title: 'Age of the oldest record that is not stored',
   description:

@@ -1,4 +1,4 @@
-import { breaker, processes, publishDuration, publishFailures } from './common.ts';
+import { breaker, brokers, processes, publishDuration, publishFailures } from './common.ts';
 import { type Dashboard, quantile, rate } from './dashboard.ts';
 
 /** Shows requests, records and publishes of the gateway, and requests of the admin listener. */
@@ -86,7 +86,7 @@ export const gateway: Dashboard = {
         },
       ],
     },
-    { title: 'Event log', panels: [publishDuration, publishFailures, breaker] },
+    { title: 'Event log', panels: [publishDuration, publishFailures, breaker, brokers] },
     {
       title: 'Batches and queue',
       panels: [

@@ -2,6 +2,7 @@ import {
   batchFailures,
   batchStages,
   breaker,
+  brokers,
   endpoints,
   failedAttempts,
   lagSeconds,
@@ -97,7 +98,7 @@ export const overview: Dashboard = {
     },
     {
       title: 'Event log: Kafka, or Postgres with npm start',
-      panels: [publishFailures, breaker, publishDuration],
+      panels: [publishFailures, breaker, brokers, publishDuration],
     },
     { title: 'Database', panels: [batchStages, batchFailures, pool] },
     { title: 'Records', panels: [lagSeconds, stalled, newDeadLetters] },

@@ -1,6 +1,7 @@
 import type Broker from 'kafkajs/src/broker/index.js';
 import { AppError, errorMessage } from '../../errors.ts';
 import type { KafkaConnection } from './client.ts';
+import { type ReportedCluster, reportCluster } from './cluster-metrics.ts';
 import { createBrokerOpener, cut, type OpenBroker, requestMetadata, seedAddresses } from './connect.ts';
 import { LOG_ACCESS_REFUSED, refusalOf } from './problem.ts';
 import type { MetadataResponse } from './protocol/metadata.ts';
@@ -17,7 +18,7 @@ import type { ProduceTransport } from './transport.ts';
  * - One partition without a leader stops all others.
  * - It does not report whether a failed request was ever sent.
  */
-export class KafkaBrokers implements ProduceTransport {
+export class KafkaBrokers implements ProduceTransport, ReportedCluster {
   private readonly connection: KafkaConnection;
   /**
    * Timeout in milliseconds both for the leader to collect acknowledgements and for this process to
@@ -29,12 +30,16 @@ export class KafkaBrokers implements ProduceTransport {
   private readonly leaders = new Map<string, number>();
   private readonly addresses = new Map<number, Address>();
   private readonly connected = new Map<number, Broker>();
+  /** The topics of the last refresh. */
+  private topics: readonly string[] = [];
+  private readonly endReport: () => void;
   private isClosed = false;
 
   constructor(connection: KafkaConnection, requestTimeoutMs: number) {
     this.connection = connection;
     this.requestTimeoutMs = requestTimeoutMs;
     this.openBroker = createBrokerOpener(connection, requestTimeoutMs);
+    this.endReport = reportCluster(this);
   }
 
   leaderOf(topic: string, partition: number): number | undefined {
@@ -66,9 +71,9 @@ export class KafkaBrokers implements ProduceTransport {
   }
 
   async refresh(topics: readonly string[]): Promise<void> {
-    const open: OpenBroker = (address, nodeId) => this.open(address, nodeId);
+    this.topics = topics;
     try {
-      this.take(await requestMetadata(open, this.metadataAddresses(), topics));
+      this.take(await this.requestMetadata());
     } catch (error) {
       const refusal = refusalOf(error, this.connection);
       const message = refusal ?? `no Kafka broker answers: ${errorMessage(error)}`;
@@ -79,9 +84,19 @@ export class KafkaBrokers implements ProduceTransport {
     }
   }
 
+  async readMetadata(): Promise<MetadataResponse | undefined> {
+    return this.topics.length === 0 ? undefined : await this.requestMetadata();
+  }
+
   close(): void {
     this.isClosed = true;
+    this.endReport();
     for (const nodeId of [...this.connected.keys()]) this.drop(nodeId);
+  }
+
+  private requestMetadata(): Promise<MetadataResponse> {
+    const open: OpenBroker = (address, nodeId) => this.open(address, nodeId);
+    return requestMetadata(open, this.metadataAddresses(), this.topics);
   }
 
   private connectedBroker(nodeId: number): Broker | undefined {

@@ -16,6 +16,10 @@ export interface TopicMetadata {
     readonly partitionId: number;
     /** The node id of the partition's leader; -1 if there is none. */
     readonly leader: number;
+    /** The node ids of the brokers that should have a copy. */
+    readonly replicas: readonly number[];
+    /** Those whose copy is complete. */
+    readonly isr: readonly number[];
   }[];
 }
 
