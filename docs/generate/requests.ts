@@ -98,8 +98,7 @@ These rules apply to every request:
 - Lengths are in Unicode code points. Strings must not contain U+0000 or an unpaired surrogate. White space at the ends belongs
   to the value.
 - Optional members can be \`null\`. For agents and conversations, \`null\` clears the stored value; otherwise it means omitted.
-- Unknown members are ignored, except in requests that create or change a webhook endpoint or start a recovery: these refuse
-  them with 422-01 and the nearest known name. If a member occurs twice, the last one is used. A byte order mark before the body is skipped.
+- Unknown members are ignored by the gateway. Requests below \`/admin/v1\` refuse them with 422-01 and the nearest known name. If a member occurs twice, the last one is used. A byte order mark before the body is skipped.
 - Integers are within int32. Timestamps are RFC 3339 with an offset and at most 9 fraction digits, from 1678 to 2261, and keep
   their nanoseconds. Leap seconds (\`23:59:60\`) are invalid: send the second before, \`23:59:59\`.
 - An unknown path or method is 404-01.

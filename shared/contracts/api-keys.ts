@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import type { ErrorDetail } from './errors.ts';
 import { arrayOf, int32, objectOf, oneOf, stringField, timestampField } from './fields.ts';
 import type { JsonObject } from './json.ts';
-import { validate } from './parsed.ts';
+import { validateKnown } from './known-members.ts';
 import { EVERY_SCOPE, SCOPES } from './scopes.ts';
 import { parseTimestampNs } from './timestamps.ts';
 
@@ -59,7 +59,7 @@ type Read<T> =
 
 /** Reads the body of a request that creates a key. */
 export function readKeyRequest(body: JsonObject, nowMs: number): Read<KeyRequest> {
-  const result = validate(body, keySchema);
+  const result = validateKnown(body, keySchema);
   if (!result.ok) return result;
   const { name = null, scopes, expiresAt, rate = null } = result.value as z.output<typeof keySchema>;
   const expiresAtMs =
@@ -75,7 +75,7 @@ export function readKeyRequest(body: JsonObject, nowMs: number): Read<KeyRequest
  * valid.
  */
 export function readRotationRequest(body: JsonObject): Read<{ readonly overlapMs: number }> {
-  const result = validate(body, rotationSchema);
+  const result = validateKnown(body, rotationSchema);
   if (!result.ok) return result;
   const { overlapSeconds } = result.value as z.output<typeof rotationSchema>;
   return { ok: true, request: { overlapMs: (overlapSeconds ?? OVERLAP_SECONDS) * 1000 } };

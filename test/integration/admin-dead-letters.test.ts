@@ -283,6 +283,7 @@ test.each([
   [{ kind: null }, 'body'],
   [{ kind: 'agents' }, 'kind'],
   [{ reason: 'unknown' }, 'reason'],
+  [{ kind: 'agent-metadata', reson: 'conflict' }, 'reson'],
   [{ reason: 'refused', limit: 1001 }, 'limit'],
   [{ from: '2026-01-02T00:00:00Z', to: '2026-01-01T00:00:00Z' }, 'to'],
   [{ from: 'yesterday' }, 'from'],

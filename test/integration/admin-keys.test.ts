@@ -197,6 +197,11 @@ describe('an API key', () => {
     expect(failureOf(created)).toEqual(['422-01', ['scopes[0]', 'rate']]);
     const expired = await call(all, 'POST', KEYS, { scopes: ['*'], expiresAt: '2020-01-01T00:00:00Z' });
     expect(failureOf(expired)).toEqual(['422-01', ['expiresAt']]);
+    const misspelt = await call(all, 'POST', KEYS, {
+      scopes: ['events:read'],
+      expiresAfter: '2030-01-31',
+    });
+    expect(failureOf(misspelt)).toEqual(['422-01', ['expiresAfter']]);
     const rotated = await call(all, 'POST', `${KEYS}/${all.apiKeyId}/rotate`, { overlapSeconds: -1 });
     expect(failureOf(rotated)).toEqual(['422-01', ['overlapSeconds']]);
   });

@@ -4,6 +4,7 @@ import type { ErrorDetail, Refusal } from '../../../shared/contracts/errors.ts';
 import { int32, objectOf, oneOf, timestampField } from '../../../shared/contracts/fields.ts';
 import type { JsonObject } from '../../../shared/contracts/json.ts';
 import { isKind, KINDS, topicOf } from '../../../shared/contracts/kinds.ts';
+import { validateKnown } from '../../../shared/contracts/known-members.ts';
 import { validate } from '../../../shared/contracts/parsed.ts';
 import { parseTimestampNs } from '../../../shared/contracts/timestamps.ts';
 import { type DeadLetterFilter, STATES, UNSETTLED } from '../../../shared/postgres/dead-letter-lists.ts';
@@ -63,7 +64,7 @@ export function readSelection(
   owner: Owner,
   { nowMs, conflicts }: { readonly nowMs: number; readonly conflicts: boolean },
 ): Read<{ readonly filter: DeadLetterFilter; readonly limit: number }> {
-  const read = validate(body, selectionSchema);
+  const read = validateKnown(body, selectionSchema);
   if (!read.ok) return refused('422-01', read.details);
   const { kind, reason, from, to, limit } = read.value;
   if ([kind, reason, from, to].every((filter) => !filter)) {

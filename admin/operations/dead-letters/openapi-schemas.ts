@@ -1,6 +1,7 @@
 import { DEAD_LETTER_REASONS } from '../../../shared/contracts/dead-letter.ts';
-import { type JsonSchema, jsonSchemaOf } from '../../../shared/contracts/json-schema.ts';
+import type { JsonSchema } from '../../../shared/contracts/json-schema.ts';
 import { KINDS } from '../../../shared/contracts/kinds.ts';
+import { knownSchemaOf } from '../../../shared/contracts/known-members.ts';
 import { schemaRef } from '../../../shared/openapi/document.ts';
 import { STATES } from '../../../shared/postgres/dead-letter-lists.ts';
 import { LETTERS_MAX, selectionSchema } from './filter.ts';
@@ -59,7 +60,7 @@ export const DEAD_LETTER_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
       next: { type: 'string', description: 'The `cursor` of the next page; omitted on the last page.' },
     },
   },
-  DeadLetterSelection: jsonSchemaOf(selectionSchema),
+  DeadLetterSelection: knownSchemaOf(selectionSchema),
   ReplayingDeadLetters: settled('replaying', 'How many are being replayed now.', {
     conflictsLeftOut: {
       type: 'integer',

@@ -1,5 +1,6 @@
 import { keySchema, rotationSchema } from '../../../shared/contracts/api-keys.ts';
-import { type JsonSchema, jsonSchemaOf } from '../../../shared/contracts/json-schema.ts';
+import type { JsonSchema } from '../../../shared/contracts/json-schema.ts';
+import { knownSchemaOf } from '../../../shared/contracts/known-members.ts';
 import { EVERY_SCOPE, SCOPES } from '../../../shared/contracts/scopes.ts';
 import { schemaRef } from '../../../shared/openapi/document.ts';
 
@@ -34,8 +35,8 @@ const KEY_MEMBERS: Readonly<Record<string, JsonSchema>> = {
 };
 
 export const KEY_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
-  NewKey: jsonSchemaOf(keySchema),
-  KeyRotation: jsonSchemaOf(rotationSchema),
+  NewKey: knownSchemaOf(keySchema),
+  KeyRotation: knownSchemaOf(rotationSchema),
   CreatedKey: {
     type: 'object',
     required: ['apiKeySecret', ...Object.keys(KEY_MEMBERS)],
