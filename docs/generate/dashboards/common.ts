@@ -63,7 +63,7 @@ export const lagSeconds: Panel = {
 export const stalled: Panel = {
   title: 'Partitions that make no progress',
   description:
-    'Above 0 for all topics: the database. Above 0 for one topic: one record blocks its partition, or the log was replaced. /health/ready of the worker names partition, offset and reason.',
+    'Above 0 for all topics: the database if batches fail, otherwise the brokers. Above 0 for one topic: one record blocks its partition, or the log was replaced. /health/ready of the worker names partition, offset and reason.',
   kind: 'lines',
   unit: 'short',
   queries: [{ expr: 'sum by (topic) (sluice_worker_partitions{state="stalled"})', legend: '{{topic}}' }],

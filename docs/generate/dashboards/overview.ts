@@ -42,7 +42,7 @@ export const overview: Dashboard = {
         {
           title: 'Why a part is not ready',
           description:
-            'One row per reason. gateway event log: the brokers. gateway topics: missing topics. worker with a topic, or positions: nearly always the database. admin database: the database. /health/ready has the reason in words.',
+            'One row per reason. gateway event log: the brokers. gateway topics: missing topics. worker with a topic: the database if batches fail, otherwise the brokers. admin database: the database. /health/ready has the reason in words.',
           kind: 'states',
           unit: 'short',
           queries: [{ expr: 'max by (part, reason) (sluice_not_ready)', legend: '{{part}}: {{reason}}' }],
