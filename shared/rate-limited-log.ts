@@ -3,16 +3,29 @@ import type { Logger } from './logging.ts';
 /** A log for lines that remote callers can cause at any rate. */
 export interface RateLimitedLog {
   /**
-   * Logs a warning. `kind` separates lines with the same message, and must not come from a caller.
+   * Logs a line. `kind` separates lines with the same message, and must not come from a caller.
    */
+  info(fields: object, message: string, kind?: string): void;
   warn(fields: object, message: string, kind?: string): void;
   error(fields: object, message: string, kind?: string): void;
 }
 
-type Level = 'warn' | 'error';
+export interface RateLimitedLogOptions {
+  /** Number of lines of a kind that are written immediately. Default 1. */
+  readonly burst?: number;
+  /** Milliseconds between two lines of a kind after the burst. Default 1000. */
+  readonly intervalMs?: number;
+  /** Called with the number of lines that a line stands for in addition to itself. */
+  readonly onLeftOut?: (lines: number) => void;
+}
 
-interface Repeated {
-  /** Number of lines of the kind since the last one that was written. */
+type Level = 'info' | 'warn' | 'error';
+
+/** The lines of one kind. */
+interface Kind {
+  /** Number of lines that may be written immediately. */
+  free: number;
+  /** Number of lines since the last one that was written. */
   count: number;
   write(count: number): void;
 }
@@ -20,37 +33,47 @@ interface Repeated {
 const INTERVAL_MS = 1000;
 
 /**
- * Writes the first line of each kind (level, message and `kind`) immediately. Then writes at most
- * one line per interval, which is a second: the latest one, with the number of lines that it
- * represents as `count`.
+ * Writes the first lines of each kind (level, message and `kind`) immediately. Then writes at most
+ * one line per interval: the latest one, with the number of lines that it represents as `count`.
+ * Each interval without a line permits another one to be written immediately.
  */
-export function createRateLimitedLog(logger: Logger, intervalMs = INTERVAL_MS): RateLimitedLog {
-  const recent = new Map<string, Repeated>();
+export function createRateLimitedLog(logger: Logger, options: RateLimitedLogOptions = {}): RateLimitedLog {
+  const { burst = 1, intervalMs = INTERVAL_MS, onLeftOut } = options;
+  const kinds = new Map<string, Kind>();
 
-  function log(level: Level, fields: object, message: string, kind = ''): void {
-    const key = `${level} ${message} ${kind}`;
-    const repeated = recent.get(key);
-    if (repeated === undefined) {
+  function log(level: Level, fields: object, message: string, name = ''): void {
+    if (!logger.isLevelEnabled(level)) return;
+    const key = `${level} ${message} ${name}`;
+    const kind = kinds.get(key) ?? startKind(key);
+    if (kind.free > 0) {
+      kind.free -= 1;
       logger[level](fields, message);
-      startInterval(key);
       return;
     }
-    repeated.count += 1;
-    repeated.write = (count) => logger[level]({ ...fields, count }, message);
+    kind.count += 1;
+    kind.write = (count) => logger[level]({ ...fields, count }, message);
   }
 
-  function startInterval(key: string): void {
-    const repeated: Repeated = { count: 0, write() {} };
-    recent.set(key, repeated);
-    setTimeout(() => {
-      recent.delete(key);
-      if (repeated.count === 0) return;
-      repeated.write(repeated.count);
-      startInterval(key);
+  function startKind(key: string): Kind {
+    const kind: Kind = { free: burst, count: 0, write() {} };
+    kinds.set(key, kind);
+    const timer = setInterval(() => {
+      if (kind.count > 0) {
+        kind.write(kind.count);
+        onLeftOut?.(kind.count - 1);
+        kind.count = 0;
+        return;
+      }
+      kind.free += 1;
+      if (kind.free < burst) return;
+      clearInterval(timer);
+      kinds.delete(key);
     }, intervalMs).unref();
+    return kind;
   }
 
   return {
+    info: (fields, message, kind) => log('info', fields, message, kind),
     warn: (fields, message, kind) => log('warn', fields, message, kind),
     error: (fields, message, kind) => log('error', fields, message, kind),
   };

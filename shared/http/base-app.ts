@@ -1,11 +1,9 @@
 import { Hono } from 'hono';
 import type { Clock } from '../clock.ts';
 import type { Refusal } from '../contracts/errors.ts';
-import { traceFields } from '../contracts/traceparent.ts';
-import { errorCode } from '../errors.ts';
 import type { IdGenerator } from '../ids.ts';
 import type { Logger } from '../logging.ts';
-import { createRateLimitedLog } from '../rate-limited-log.ts';
+import { createAccessLog } from './access-log.ts';
 import { setHeader } from './answers.ts';
 import type { Handler, HttpContext, HttpEnv, PublicRoute } from './env.ts';
 import { fail, onError, onNotFound } from './failures.ts';
@@ -13,7 +11,7 @@ import { REQUEST_ID_HEADER, setUncached, withoutOwnSecret } from './headers.ts';
 import { type Health, healthRoutes } from './health.ts';
 import { type CollectMetrics, metricsRoute } from './metrics-route.ts';
 import { type ListenerName, RequestMetrics } from './request-metrics.ts';
-import { endRequestSpan, requestTraceparent, startRequestSpan } from './request-span.ts';
+import { endRequestSpan, startRequestSpan } from './request-span.ts';
 
 export interface BaseAppOptions {
   /** The listener's name in metrics. */
@@ -48,6 +46,14 @@ export interface BaseApp {
   ) => void;
 }
 
+/** An operation, as metrics, traces and the access log name it. */
+interface ServedOperation {
+  readonly name: string;
+  /** The path with its parameters; undefined if it does not exist. */
+  readonly route: string | undefined;
+  readonly metrics: RequestMetrics;
+}
+
 /** The name of requests for a path or method that does not exist. */
 const UNKNOWN_OPERATION = 'unknown';
 /** The name of the OPTIONS requests of browsers, the only routes that no document describes. */
@@ -60,9 +66,9 @@ const PREFLIGHT = 'preflight';
  */
 export function createBaseApp(options: BaseAppOptions): BaseApp {
   const { listener, operations, nextId, clock, logger, publicRoutes, setHeaders } = options;
-  const log = createAccessLog(logger, clock);
+  const log = createAccessLog({ listener, logger, clock });
   const served =
-    (metrics: RequestMetrics, handle: Handler, route?: string, onRefused?: OnRefused): Handler =>
+    ({ name, route, metrics }: ServedOperation, handle: Handler, onRefused?: OnRefused): Handler =>
     async (c) => {
       const startedAtMs = clock.nowMs();
       const beganMs = performance.now();
@@ -78,22 +84,25 @@ export function createBaseApp(options: BaseAppOptions): BaseApp {
         response = onError(error, c);
       }
       const { status } = response;
-      log(c, status, startedAtMs);
+      log(c, name, status, startedAtMs);
       const refusal = status >= 400 ? c.get('refusal') : undefined;
       metrics.answered(status, refusal?.code, performance.now() - beganMs);
       if (span) endRequestSpan(span, c, { route, status });
       if (refusal && onRefused) onRefused(c, refusal);
       return response;
     };
-  const unknown = new RequestMetrics(listener, UNKNOWN_OPERATION);
+  const unknown = {
+    name: UNKNOWN_OPERATION,
+    route: undefined,
+    metrics: new RequestMetrics(listener, UNKNOWN_OPERATION),
+  };
   const app = createPublicApp(publicRoutes, nextId, served(unknown, onNotFound));
   return {
     app,
     on: (method, path, handle, onRefused) => {
-      const operation = operations[`${method} ${path}`];
-      const statuses = Object.keys(operation?.answers ?? {}).map(Number);
-      const metrics = new RequestMetrics(listener, operation?.operationId ?? PREFLIGHT, statuses);
-      app.on(method, path, served(metrics, handle, path, onRefused));
+      const { operationId: name = PREFLIGHT, answers = {} } = operations[`${method} ${path}`] ?? {};
+      const metrics = new RequestMetrics(listener, name, Object.keys(answers).map(Number));
+      app.on(method, path, served({ name, route: path, metrics }, handle, onRefused));
     },
   };
 }
@@ -139,33 +148,4 @@ function setRequestId(c: HttpContext, nextId: IdGenerator): string {
   c.set('requestId', id);
   setHeader(c, REQUEST_ID_HEADER, id);
   return id;
-}
-
-/**
- * Logs one line per request: 503 as a warning and other server errors as errors, both with their
- * cause, and all others at level debug. Warnings and errors are limited to one line per second and
- * kind, since callers without a key can also cause them. The path is logged without the query and
- * without the request's own secret. Headers and bodies are not logged.
- */
-function createAccessLog(logger: Logger, clock: Clock) {
-  const limited = createRateLimitedLog(logger);
-  return (c: HttpContext, status: number, startedAtMs: number): void => {
-    if (status < 500 && !logger.isLevelEnabled('debug')) return;
-    const fields = {
-      requestId: c.get('requestId'),
-      ...traceFields(requestTraceparent(c)),
-      tenantId: c.get('apiKey')?.tenantId,
-      method: c.req.method,
-      path: withoutOwnSecret(c, c.req.path),
-      status,
-      durationMs: clock.nowMs() - startedAtMs,
-    };
-    if (status < 500) {
-      logger.debug(fields, 'request');
-      return;
-    }
-    const err = c.get('cause');
-    if (status === 503) limited.warn({ ...fields, err }, 'request refused: unavailable');
-    else limited.error({ ...fields, err }, 'request failed', errorCode(err));
-  };
 }

@@ -23,7 +23,7 @@ export async function createExporter(
       ? await import('@opentelemetry/exporter-trace-otlp-http')
       : await import('@opentelemetry/exporter-trace-otlp-proto');
   const exporter = new OTLPTraceExporter({ timeoutMillis: timeoutMs });
-  const limited = createRateLimitedLog(logger, REPEAT_MS);
+  const limited = createRateLimitedLog(logger, { intervalMs: REPEAT_MS });
   let lost = 0;
   const done = (spans: readonly ReadableSpan[], { code, error }: ExportResult) => {
     if (code === SUCCESS.code) return;

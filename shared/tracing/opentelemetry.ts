@@ -174,7 +174,7 @@ const REPEAT_MS = 60_000;
 
 /** Returns the logger for warnings of the SDK. A setting that one of them names is not shown. */
 function diagLogger(logger: Logger, warn: Warn) {
-  const limited = createRateLimitedLog(logger, REPEAT_MS);
+  const limited = createRateLimitedLog(logger, { intervalMs: REPEAT_MS });
   const report = (text: string) => {
     const setting = /OTEL_[A-Z_]+/.exec(text)?.[0];
     if (setting) warn(setting, 'is invalid, its default is used');

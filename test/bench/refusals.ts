@@ -33,10 +33,12 @@ interface Round {
 /** `greedy` is served once per second, so nearly all of its requests are refused. */
 const RATES = { good: 'none', greedy: 1 };
 
-const gateway = fork(`${ROOT}test/support/gateway-child.mjs`, [
-  `${ROOT}dist/`,
-  JSON.stringify({ publishMs: 0, rates: RATES }),
-]);
+const gateway = fork(
+  `${ROOT}test/support/gateway-child.mjs`,
+  [`${ROOT}dist/`, JSON.stringify({ publishMs: 0, rates: RATES })],
+  // Its log lines are not part of the results.
+  { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] },
+);
 const flood = fork(fileURLToPath(new URL('refusals-flood.js', import.meta.url)));
 const [port] = (await once(gateway, 'message')) as [number];
 const send = createSender(port, CALLERS);

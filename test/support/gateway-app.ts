@@ -16,6 +16,7 @@ import { createHealth } from '../../shared/http/health.ts';
 import { createBodyMemory } from '../../shared/http/json-body/body-memory.ts';
 import { createUlidGenerator } from '../../shared/ids.ts';
 import { createKeyRing } from '../../shared/keyring/keyring.ts';
+import type { Logger } from '../../shared/logging.ts';
 import type { ApiKey } from '../../shared/postgres/api-key-lookup.ts';
 import { createScriptedPublisher } from './scripted-publisher.ts';
 
@@ -41,6 +42,8 @@ export interface GatewayAppOptions {
   readonly docs?: boolean;
   readonly logGate?: LogGate;
   readonly writeQuality?: DataQualityOptions['write'];
+  /** Default: the lines of all levels are kept for `log`. */
+  readonly logger?: Logger;
 }
 
 /**
@@ -49,7 +52,7 @@ export interface GatewayAppOptions {
  */
 export function createGatewayApp(options: GatewayAppOptions = {}) {
   const lines: string[] = [];
-  const logger = pino({ level: 'trace' }, { write: (line: string) => lines.push(line) });
+  const logger = options.logger ?? pino({ level: 'trace' }, { write: (line: string) => lines.push(line) });
   const clock = options.clock ?? { nowMs: () => NOW_MS };
   const publisher = createScriptedPublisher();
   const keyRing = createKeyRing(KEY_RING);
