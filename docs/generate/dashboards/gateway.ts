@@ -128,7 +128,7 @@ export const gateway: Dashboard = {
       ],
     },
     {
-      title: 'Connections',
+      title: 'Connections and log',
       panels: [
         {
           title: 'Open connections',
@@ -153,6 +153,16 @@ export const gateway: Dashboard = {
               expr: rate('sluice_http_connections_refused_total', ['listener', 'reason']),
               legend: '{{listener}} {{reason}}',
             },
+          ],
+        },
+        {
+          title: 'Lines left out of the access log',
+          description:
+            'Per second. Lines about refused and failed requests that another line stands for. High: many requests of one kind fail; the panel of refused requests shows which.',
+          kind: 'lines',
+          unit: 'short',
+          queries: [
+            { expr: rate('sluice_access_log_suppressed_total', ['listener']), legend: '{{listener}}' },
           ],
         },
       ],
