@@ -201,7 +201,7 @@ const DROP_ONE: OperationDescription = {
       summary: 'An open dead letter',
       parameters,
       status: 200,
-      answer: { ...SHOWN, state: 'dropped', settledAt: '2026-01-03T03:04:05.678Z' },
+      answer: { ...SHOWN, state: 'dropped', replayable: false, settledAt: '2026-01-03T03:04:05.678Z' },
     },
     unknown,
   },
