@@ -122,7 +122,7 @@ export async function enableEndpoint(
   await db.query(
     `update webhook_endpoints
         set state = 'enabled', disabled_reason = null, failures = 0, failing_since = null,
-            paused_until = case when paused_until < $3 then null else paused_until end, updated_at = $4
+            paused_until = case when paused_until < $3 then null else paused_until end, resumed_at = $4, updated_at = $4
       where tenant_id = $1 and endpoint_id = $2 and state = 'disabled'`,
     [id.tenantId, id.endpointId, new Date(PAUSED_MS), new Date(nowMs)],
   );

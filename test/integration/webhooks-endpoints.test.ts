@@ -351,6 +351,74 @@ test('an endpoint that was disabled is enabled again, and its health is reported
   expect(await healthOf(endpointId)).toMatch(/^failing since \d{4}-.*Z$/);
 });
 
+/** Answers with the status of an event's number, or 200, once the gate is opened. */
+function answerLate(statuses: Readonly<Record<number, number>>): () => void {
+  let open = () => {};
+  const gate = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  onTestFinished(open);
+  receiver.script(async ({ json }, response) => {
+    await gate;
+    response.setHeader('retry-after', '600');
+    return statuses[Number(json.data.number)] ?? 200;
+  });
+  return open;
+}
+
+test('answers of the previous URL change nothing at the new one, where what failed is sent immediately', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, `${receiver.url}/old`);
+  const answerOld = answerLate({ 1: 410, 2: 503, 3: 500, 4: 200 });
+  start();
+  await bench.emit(...[1, 2, 3, 4].map((n) => reply(tenantId, `C${n}`, n)));
+  await received(4);
+  await updateEndpoint(pool, idOf(endpointId), { url: `${receiver.url}/new` }, nowMs());
+  receiver.script(() => 200);
+  answerOld();
+  await waitForAttempts(endpointId, 7);
+  const answered = (await bench.attempts(endpointId)).map(({ attempt, status }) => `${attempt}: ${status}`);
+  expect(answered.sort()).toEqual(['1: 200', '1: 410', '1: 500', '1: 503', '2: 200', '2: 200', '2: 200']);
+  expect(await states(endpointId)).toEqual(Array(4).fill('delivered'));
+  const atNew = receiver.requests.filter(({ path }) => path.endsWith('/new'));
+  expect(atNew.map(({ json }) => json.data.number).sort()).toEqual([1, 2, 3]);
+  const [endpoint] = await findEndpoints(pool, [tenantId], endpointId);
+  expect(endpoint).toMatchObject({
+    state: 'enabled',
+    failures: 0,
+    lastFailureAtMs: null,
+    pausedUntilMs: null,
+  });
+});
+
+test('answers from before the owner enabled or resumed an endpoint change nothing', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  start();
+  const answerGone = answerLate({ 1: 410 });
+  await bench.emit(reply(tenantId, 'A', 1));
+  await received(1);
+  receiver.script(() => 410);
+  await bench.emit(reply(tenantId, 'B', 2));
+  await waitFor(async () => (await healthOf(endpointId)) === 'disabled because it answered 410', {
+    timeoutMs: 5000,
+    what: 'the disabled endpoint',
+  });
+  await enableEndpoint(pool, idOf(endpointId), nowMs());
+  receiver.script(() => 200);
+  answerGone();
+  await waitForStates(endpointId, ['delivered', 'failed']);
+  expect(await healthOf(endpointId)).toBe('healthy');
+
+  const answerPause = answerLate({ 3: 503 });
+  await bench.emit(reply(tenantId, 'A', 3));
+  await received(4);
+  await pauseEndpoint(pool, idOf(endpointId), nowMs());
+  await resumeEndpoint(pool, idOf(endpointId), nowMs());
+  receiver.script(() => 200);
+  answerPause();
+  await waitForStates(endpointId, ['delivered', 'failed', 'delivered']);
+  expect(await healthOf(endpointId)).toBe('healthy');
+});
+
 /** Adds up for how long the process of the test does nothing, because the machine is busy. */
 function measureStalls() {
   const EVERY_MS = 10;

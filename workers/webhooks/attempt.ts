@@ -18,6 +18,8 @@ export interface ClaimedDelivery extends DueDelivery, OutgoingEndpoint {
   /** When it may be sent, at the rate of its endpoint. */
   readonly sendAtMs: number;
   readonly url: string;
+  /** When the owner had last resumed or enabled the endpoint, as of the claim; null: never. */
+  readonly resumedAtMs: number | null;
 }
 
 /** A delivery and the result of sending it. */

@@ -271,10 +271,10 @@ function claimedOf(
     }
     const sendAtMs = times?.at(claimed.length) ?? nowMs;
     const attempt = delivery.attempts + 1;
-    const { url } = endpoint;
+    const { url, resumedAtMs } = endpoint;
     const { body, traceparent } = leased;
     const lease = { token, claimedAtMs: nowMs, sendAtMs };
-    claimed.push({ ...delivery, attempt, body, traceparent, ...lease, url, ...outgoing });
+    claimed.push({ ...delivery, attempt, body, traceparent, ...lease, url, resumedAtMs, ...outgoing });
   }
   return claimed;
 }

@@ -203,12 +203,12 @@ async function recordAll(
   const given = locked.map(({ endpoint, work }) => ({ endpoint, attempts: work.attempts }));
   const recorded = await recordAttempts(client, given, { ...context, nowMs });
   return locked.map(({ endpoint, work }, index) => {
-    const { health, ended, unparked } = recorded[index]!;
+    const { health, ended, restarted } = recorded[index]!;
     for (const delivery of work.unsent) work.readAhead.resolve(delivery, false);
     for (const { delivery } of work.attempts) {
       work.readAhead.resolve(delivery, ended.has(delivery.messageId));
     }
-    if (unparked || work.unsent.length > 0) work.readAhead.restart();
+    if (restarted || work.unsent.length > 0) work.readAhead.restart();
     return { work, endpoint: { ...endpoint, health } };
   });
 }

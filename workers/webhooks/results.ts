@@ -46,16 +46,17 @@ export interface RecordedAttempts {
   readonly health: EndpointHealth;
   /** Ids of deliveries that have ended. */
   readonly ended: ReadonlySet<string>;
-  /** Whether deliveries were unparked. */
-  readonly unparked: boolean;
+  /** Whether deliveries are due again that may precede what was read ahead. */
+  readonly restarted: boolean;
 }
 
 /**
  * Stores the results of attempts at any number of endpoints: the deliveries' states, the log of
  * attempts, and the endpoints' health. If that disables an endpoint, writes an event to other
  * endpoints of the tenant. Ignores an attempt whose lease is lost, because its delivery was claimed
- * again or has ended. Runs under the endpoints' locks. Resolves with what was stored, in the order
- * of `given`.
+ * again or has ended. An attempt at an earlier URL, or from before the owner resumed or enabled the
+ * endpoint, does not change the health. Runs under the endpoints' locks. Resolves with what was stored,
+ * in the order of `given`.
  */
 export async function recordAttempts(
   client: Queryable,
@@ -83,20 +84,23 @@ async function finishRecording(
 ): Promise<RecordedAttempts> {
   const byId = new Map(recorded.map((one) => [one.messageId, one]));
   const counted = attempts.filter(({ delivery }) => byId.has(delivery.messageId));
-  if (counted.length === 0) return { health: endpoint.health, ended: new Set(), unparked: false };
+  if (counted.length === 0) return { health: endpoint.health, ended: new Set(), restarted: false };
   const last = counted.filter((attempt) => hasEnded(endpoint, attempt));
   for (const { outcome } of last) options.ended[outcome.kind] += 1;
   const ended = new Set(last.map(({ delivery }) => delivery.messageId));
   const keys = recorded.filter(({ parked, messageId }) => parked && ended.has(messageId));
   await unparkNext(client, endpoint, orderingKeys(keys));
-  const health = healthAfter(endpoint.health, counted);
+  const current = counted.filter((attempt) => isCurrent(endpoint, attempt));
+  const restarted = keys.length > 0 || current.length < counted.length;
+  if (current.length === 0) return { health: endpoint.health, ended, restarted };
+  const health = healthAfter(endpoint.health, current);
   if (mustStore(endpoint.health, health)) await updateEndpointHealth(client, endpoint, health, options.nowMs);
   if (endpoint.health.state === 'enabled' && health.state === 'disabled') {
     const event = disabledEvent(endpoint, health, options.nowMs);
     const endpointIds = await findSubscribers(client, event.tenantId, event.type, DISABLED_RECEIVERS_MAX);
     await insertWebhookEvents(client, [event], { ...options, endpointIds });
   }
-  return { health, ended, unparked: keys.length > 0 };
+  return { health, ended, restarted };
 }
 
 /** Returns whether the health has changed by more than the time of the last success. */
@@ -109,15 +113,30 @@ function isOf(endpoint: LockedEndpoint, { tenantId, endpointId }: Recorded): boo
   return endpoint.endpointId === endpointId && endpoint.tenantId === tenantId;
 }
 
-function hasEnded({ retrySchedule }: LockedEndpoint, { delivery, outcome }: Attempt): boolean {
-  return outcome.kind === 'delivered' || outcome.gone || delivery.attempt >= attemptsMax(retrySchedule);
+/**
+ * Returns whether an attempt says something about the endpoint as it is now. The claim is compared,
+ * not times, because clocks of processes differ.
+ */
+function isCurrent({ url, resumedAtMs }: LockedEndpoint, { delivery }: Attempt): boolean {
+  return delivery.url === url && delivery.resumedAtMs === resumedAtMs;
+}
+
+function hasEnded(endpoint: LockedEndpoint, attempt: Attempt): boolean {
+  const { delivery, outcome } = attempt;
+  if (outcome.kind === 'delivered' || delivery.attempt >= attemptsMax(endpoint.retrySchedule)) return true;
+  return outcome.gone && isCurrent(endpoint, attempt);
+}
+
+/** Returns when the next attempt is due: now if the last one was not at the endpoint as it is now. */
+function retryAtMs(endpoint: LockedEndpoint, attempt: Attempt, random: () => number): number | undefined {
+  const { delivery, finishedAtMs } = attempt;
+  if (!isCurrent(endpoint, attempt)) return finishedAtMs;
+  return nextAttemptAtMs(endpoint.retrySchedule, delivery.attempt, finishedAtMs, random);
 }
 
 function resultOf(endpoint: LockedEndpoint, attempt: Attempt, random: () => number): DeliveryResult {
   const { delivery, outcome, startedAtMs, finishedAtMs } = attempt;
-  const dueAtMs = hasEnded(endpoint, attempt)
-    ? undefined
-    : nextAttemptAtMs(endpoint.retrySchedule, delivery.attempt, finishedAtMs, random);
+  const dueAtMs = hasEnded(endpoint, attempt) ? undefined : retryAtMs(endpoint, attempt, random);
   return {
     tenantId: endpoint.tenantId,
     endpointId: endpoint.endpointId,

@@ -33,7 +33,7 @@ export interface LockedEndpoint extends EncryptedEndpoint {
   readonly retrySchedule: RetrySchedule;
   /** Null: no limit. */
   readonly rate: EndpointRate | null;
-  /** The end of the last pause by its owner; null: there was none. */
+  /** When its owner last resumed or enabled it; null: never. */
   readonly resumedAtMs: number | null;
 }
 
