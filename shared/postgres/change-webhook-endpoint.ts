@@ -4,6 +4,7 @@ import type { Encrypted } from '../keyring/keyring.ts';
 import type { Queryable } from './pool.ts';
 import { epochMs } from './times.ts';
 import {
+  CLAIMED_BEFORE_MS,
   type EncryptedHeaders,
   type Endpoint,
   type EndpointId,
@@ -36,6 +37,8 @@ export async function updateEndpoint(
   const { url, headers, ratePerSecond } = change;
   const filters = change.eventTypes === undefined ? undefined : storedFilters(change.eventTypes);
   const isOtherUrl = 'url is distinct from $3 and $3::text is not null';
+  // Times that were taken at a lower rate need not be waited for; others stay taken.
+  const nextSendMs = ratePerSecond ? nowMs + CLAIMED_BEFORE_MS + 1000 / ratePerSecond : undefined;
   await db.query(
     `update webhook_endpoints
         set failures = case when ${isOtherUrl} then 0 else failures end,
@@ -49,7 +52,7 @@ export async function updateEndpoint(
             headers_key_id = case when $10 then $12::text else headers_key_id end,
             headers_ciphertext = case when $10 then $13::bytea else headers_ciphertext end,
             rate_per_second = case when $14 then $15::integer else rate_per_second end,
-            next_send_at = case when $14 then null else next_send_at end,
+            next_send_at = case when next_send_at > $18 then $18 else next_send_at end,
             retry_schedule = coalesce($16, retry_schedule),
             updated_at = $17
       where tenant_id = $1 and endpoint_id = $2 and state <> 'deleted'`,
@@ -71,6 +74,7 @@ export async function updateEndpoint(
       ratePerSecond ?? null,
       change.retrySchedule ?? null,
       new Date(nowMs),
+      nextSendMs === undefined ? null : new Date(nextSendMs),
     ],
   );
   return await changed(db, id);

@@ -100,6 +100,9 @@ export async function createEndpointInLimit(
  */
 export const PAUSED_MS = Date.UTC(9999, 0, 1);
 
+/** Milliseconds before its time at which a delivery of an endpoint with a rate may be claimed. */
+export const CLAIMED_BEFORE_MS = 500;
+
 /** An endpoint, as shown to its owner, without its secret. */
 export interface Endpoint extends EndpointId {
   readonly url: string;

@@ -251,6 +251,29 @@ test('two dispatchers together send at the rate of the endpoint, evenly spaced',
   expect(perSecond).toBeLessThan(52);
 });
 
+test('a change of the rate keeps the times that were taken, except for those of a lower rate', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  const at = nowMs();
+  const nextAfter = async (ratePerSecond: number | null, nextSendMs: number | null) => {
+    const next = nextSendMs === null ? null : new Date(nextSendMs);
+    await pool.query('update webhook_endpoints set next_send_at = $2 where endpoint_id = $1', [
+      endpointId,
+      next,
+    ]);
+    await updateEndpoint(pool, idOf(endpointId), { ratePerSecond }, at);
+    const { rows } = await pool.query(
+      'select next_send_at as next from webhook_endpoints where endpoint_id = $1',
+      [endpointId],
+    );
+    return rows[0].next?.getTime() ?? null;
+  };
+  expect(await nextAfter(1, at + 1500)).toBe(at + 1500);
+  expect(await nextAfter(1, null)).toBeNull();
+  expect(await nextAfter(100, at + 1500)).toBe(at + 510);
+  expect(await nextAfter(100, at + 505)).toBe(at + 505);
+  expect(await nextAfter(null, at + 505)).toBe(at + 505);
+});
+
 test('custom headers are sent, and stored encrypted only until the endpoint is deleted', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   const headers = encryptHeaders(bench.keyRing, idOf(endpointId), {

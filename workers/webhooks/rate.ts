@@ -1,11 +1,11 @@
+import { CLAIMED_BEFORE_MS } from '../../shared/postgres/webhook-endpoints.ts';
+
 /**
  * The rate of an endpoint over all dispatchers: a claim takes times at which attempts may begin,
  * evenly spaced, under the lock of the endpoint's row. A delivery waits for its time in the memory
  * of the dispatcher that claimed it.
  */
 
-/** Milliseconds before its time at which a delivery may be claimed. */
-const CLAIMED_BEFORE_MS = 500;
 /**
  * A stored time that is later than this was written by a dispatcher whose clock was ahead, or before
  * the clock was set back, and is ignored.
