@@ -2,7 +2,7 @@ import type { EndpointSettings } from '../contracts/webhook-endpoints.ts';
 import { storedFilters } from '../contracts/webhook-filters.ts';
 import type { Encrypted } from '../keyring/keyring.ts';
 import type { Queryable } from './pool.ts';
-import { epochMs } from './times.ts';
+import { epochMs, isoTime } from './times.ts';
 import {
   CLAIMED_BEFORE_MS,
   type EncryptedHeaders,
@@ -77,6 +77,7 @@ export async function updateEndpoint(
       nextSendMs === undefined ? null : new Date(nextSendMs),
     ],
   );
+  if (url !== undefined) await continueRecovery(db, id, nowMs);
   return await changed(db, id);
 }
 
@@ -111,6 +112,7 @@ export async function resumeEndpoint(
       where tenant_id = $1 and endpoint_id = $2 and state = 'enabled' and paused_until is not null`,
     [id.tenantId, id.endpointId, new Date(nowMs)],
   );
+  await continueRecovery(db, id, nowMs);
   return await changed(db, id);
 }
 
@@ -130,6 +132,7 @@ export async function enableEndpoint(
       where tenant_id = $1 and endpoint_id = $2 and state = 'disabled'`,
     [id.tenantId, id.endpointId, new Date(PAUSED_MS), new Date(nowMs)],
   );
+  await continueRecovery(db, id, nowMs);
   return await changed(db, id);
 }
 
@@ -179,6 +182,22 @@ export async function rotateEndpointSecret(
   return found
     ? { ok: false, why: 'rotating', untilMs: found.untilMs ?? nowMs }
     : { ok: false, why: 'unknown' };
+}
+
+/**
+ * Makes the next step of the endpoint's recovery due, if there is one: the owner has changed what it may
+ * have waited for.
+ */
+async function continueRecovery(
+  db: Queryable,
+  { tenantId, endpointId }: EndpointId,
+  nowMs: number,
+): Promise<void> {
+  await db.query(
+    `update webhook_recoveries set step_at = $3
+      where tenant_id = $1 and endpoint_id = $2 and state = 'running' and step_at > $3`,
+    [tenantId, endpointId, isoTime(nowMs)],
+  );
 }
 
 /** Lets dispatchers use the change now, and resolves with the endpoint. */

@@ -2,8 +2,15 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type Admin, startAdmin } from '../../admin/start.ts';
 import { createApiKey } from '../../shared/postgres/api-keys.ts';
+import {
+  enableEndpoint,
+  resumeEndpoint,
+  updateEndpoint,
+} from '../../shared/postgres/change-webhook-endpoint.ts';
+import { inTransaction } from '../../shared/postgres/pool.ts';
 import { parseAllowRules } from '../../shared/webhooks/addresses.ts';
 import { startRecoveries, stepRecovery } from '../../workers/webhooks/recoveries.ts';
+import { findDueRecoveries } from '../../workers/webhooks/sql/recoveries.ts';
 import { interceptedPool } from '../support/intercepted-pool.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import type { Receiver } from '../support/receiver.ts';
@@ -487,6 +494,27 @@ test('a recovery of a failing endpoint says in words that it is slow', async () 
     queued: 1,
     reason: 'is slow: the last attempt at the endpoint failed',
   });
+});
+
+test('a recovery that waits continues when its endpoint is resumed, enabled or gets another URL', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  const { jobId } = (await recover(endpointId)).body;
+  const changes = [
+    ['/resume', resumeEndpoint],
+    ['/enable', enableEndpoint],
+    [
+      '?url',
+      (...[db, id, nowMs]: Parameters<typeof enableEndpoint>) =>
+        updateEndpoint(db, id, { url: `${receiver.url}/new` }, nowMs),
+    ],
+  ] as const;
+  for (const [what, change] of changes) {
+    await pool.query(`update webhook_recoveries set step_at = now() + interval '1 day' where job_id = $1`, [
+      jobId,
+    ]);
+    await change(pool, { tenantId, endpointId }, bench.clock.nowMs());
+    expect(await findDueRecoveries(pool, bench.clock.nowMs(), 1), what).toEqual([{ tenantId, jobId }]);
+  }
 });
 
 test('a recovery waits while its endpoint is disabled, and fails once it is deleted', async () => {
