@@ -329,6 +329,24 @@ test('a delivery that cannot be sent again is refused with the reason', async ()
   expect((await recover(endpointId)).body.error.details[0].message).toContain('enable the endpoint first');
 });
 
+test('requests to send a delivery again neither lock its endpoint nor queue it twice', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  await bench.emit(reply(tenantId, 'c', 1));
+  await endDeliveries(endpointId, 'failed');
+  const [{ deliveryId }] = await list(endpointId);
+  await inTransaction(pool, async (client) => {
+    // As a dispatcher does, which skips endpoints that others have locked.
+    await client.query('select from webhook_endpoints where endpoint_id = $1 for no key update', [
+      endpointId,
+    ]);
+    const calls = Array.from({ length: 8 }, () => call('POST', `/deliveries/${deliveryId}/redeliver`));
+    expect((await Promise.all(calls)).map(({ status }) => status)).toEqual(Array(8).fill(202));
+  });
+  start();
+  await waitForStates(endpointId, ['delivered']);
+  expect(receiver.requests).toHaveLength(1);
+});
+
 test('a recovery sends what was not delivered, in the order of each conversation, after newer webhooks', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   await bench.emit(...replies(40, 4));

@@ -25,9 +25,9 @@ export async function redeliver(
   return await inTransaction(
     pool,
     async (db) => {
-      // Dispatchers change deliveries in the queue only under this lock.
+      // Not locked: dispatchers skip locked endpoints, and callers that repeat this would stop them.
       const { rows } = await db.query<{ state: string }>(
-        'select state from webhook_endpoints where tenant_id = $1 and endpoint_id = $2 for no key update',
+        'select state from webhook_endpoints where tenant_id = $1 and endpoint_id = $2',
         [tenantId, key.endpointId],
       );
       const delivery = await readDelivery(db, tenantId, key, nowMs);
@@ -37,7 +37,11 @@ export async function redeliver(
       if (delivery.state === 'waiting') await makeDue(db, tenantId, key, nowMs);
       else await requeueDeliveries(db, { tenantId, ...key, messages: [key], states: ENDED_STATES, nowMs });
       const queued = await readDelivery(db, tenantId, key, nowMs);
-      return queued ? { kind: 'queued', delivery: queued } : { kind: 'unknown' };
+      if (!queued) return { kind: 'unknown' };
+      // Another caller, or a dispatcher, may have changed it meanwhile.
+      const lateReason = refusalOf(rows[0]?.state, queued);
+      if (lateReason !== undefined) return { kind: 'refused', reason: lateReason };
+      return { kind: 'queued', delivery: queued };
     },
     { preferIndexes: true },
   );
@@ -58,10 +62,10 @@ function refusalOf(
 }
 
 async function makeDue(db: Queryable, tenantId: string, key: DeliveryKey, nowMs: number): Promise<void> {
-  await db.query(
+  const { rowCount } = await db.query(
     `update webhook_queue set due_at = $4
-      where tenant_id = $1 and endpoint_id = $2 and message_id = $3 and lease_token is null and due_at > $4`,
+      where tenant_id = $1 and endpoint_id = $2 and message_id = $3 and lease_token is null and not parked and due_at > $4`,
     [tenantId, key.endpointId, key.messageId, isoTime(nowMs)],
   );
-  await notifyDispatchers(db, { tenantId, endpointId: key.endpointId });
+  if (rowCount) await notifyDispatchers(db, { tenantId, endpointId: key.endpointId });
 }
