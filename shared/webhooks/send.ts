@@ -93,11 +93,20 @@ function traceHeader({ traceparent, headers = {} }: OutgoingWebhook): Record<str
 function secretTexts(headers: Readonly<Record<string, string>>): string[] {
   return Object.entries(headers).flatMap(([name, value]) => {
     if (SHOWN_HEADERS.has(name)) return [];
-    if (name === 'webhook-signature') return value.split(' ');
-    // A receiver may repeat a token without its scheme, such as `Bearer`.
+    // A receiver may repeat a signature without its version, and a token without its scheme.
+    if (name === 'webhook-signature')
+      return value.split(' ').flatMap((one) => [one, one.slice('v1,'.length)]);
     const token = value.replace(/^\S+ +/, '');
-    return token === value ? [value] : [value, token];
+    return [value, token, ...passwordsOf(value)];
   });
+}
+
+/** Returns the user with the password, and the password, of the scheme `Basic`: servers decode them. */
+function passwordsOf(header: string): string[] {
+  const encoded = /^basic +(\S+)$/i.exec(header)?.[1];
+  if (encoded === undefined) return [];
+  const decoded = Buffer.from(encoded, 'base64').toString();
+  return [decoded, decoded.slice(decoded.indexOf(':') + 1)];
 }
 
 function failedWithoutAnswer(error: string, errorClass: ErrorClass): Outcome {

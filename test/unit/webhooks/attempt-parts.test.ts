@@ -6,6 +6,7 @@ import { redact } from '../../../shared/webhooks/redact.ts';
 import { createSend } from '../../../shared/webhooks/send.ts';
 import { type Receiver, startReceiver } from '../../support/receiver.ts';
 
+const PLANTED = { authorization: 'Bearer planted-token', accept: 'x' };
 let receiver: Receiver;
 let agent: WebhookAgent;
 beforeAll(async () => {
@@ -24,12 +25,12 @@ afterAll(async () => {
   await receiver.close();
 });
 
-function send(url: string, deadlineMs = 5000) {
+function send(url: string, deadlineMs = 5000, headers: Record<string, string> = PLANTED) {
   const webhook = { url, messageId: 'message-1', body: Buffer.from('{}') };
   return createSend({ agent, clock: systemClock, deadlineMs })({
     ...webhook,
     secrets: [Buffer.alloc(24, 1), Buffer.alloc(24, 2)],
-    headers: { authorization: 'Bearer planted-token', accept: 'x' },
+    headers,
   });
 }
 
@@ -103,6 +104,31 @@ test('an answer that repeats the request is kept without signatures and custom h
   });
   const { outcome } = await send(receiver.url);
   expect(String(outcome.answer)).toBe('got [redacted] [redacted], [redacted], [redacted]!');
+});
+
+test.each([
+  ['JSON of PHP', 'v1,Ab/Cd+Ef=\\"x', 'v1,Ab\\/Cd+Ef=\\\\\\"x'],
+  ['JSON of .NET', 'Ab/Cd+Ef=="x', 'Ab/Cd\\u002BEf==\\u0022x'],
+  ['JSON of Gson', 'Ab/Cd+Ef==', 'Ab/Cd+Ef\\u003d\\u003D'],
+  ['a URL', 'Ab/Cd+Ef==', 'Ab%2FCd%2bEf%3D='],
+  ['backslashes', 'Ab\\\\Cd+Ef==', 'Ab\\\\Cd+Ef=='],
+  ['a URL that is cut off', 'Ab/Cd+EfGh==', 'Ab%2FCd%2BEf%'],
+])('a secret text is redacted as %s contains it', (_, text, contained) => {
+  expect(String(redact(Buffer.from(`{"got":"${contained}`), [text]))).toBe('{"got":"[redacted]');
+  expect(String(redact(Buffer.from(`%2F\\${contained.slice(1)}, Ab%2FCd?`), [text]))).toMatch(/, Ab%2FCd\?$/);
+});
+
+test('user and password of the scheme Basic are redacted as servers decode them', async () => {
+  receiver.script(({ headers }, response) => {
+    const [user, password] = String(Buffer.from(headers.authorization!.slice(6), 'base64')).split(':');
+    response
+      .writeHead(200)
+      .end(`${user}:${password}, ${password}, ${headers['webhook-signature']!.slice(3, 47)}`);
+    return undefined;
+  });
+  const authorization = `Basic ${Buffer.from('name:long-password').toString('base64')}`;
+  const { outcome } = await send(receiver.url, undefined, { authorization });
+  expect(String(outcome.answer)).toBe('[redacted], [redacted], [redacted]');
 });
 
 test('a secret text that the end of the answer cuts off is redacted too', () => {
