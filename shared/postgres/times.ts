@@ -21,6 +21,11 @@ export function isoTime(timeMs: number): string {
   return new Date(timeMs).toISOString();
 }
 
+/** Returns whether a time that a caller sent can be a parameter for a timestamptz: until the year 9999. */
+export function isStorableTime(timeMs: number): boolean {
+  return timeMs >= 0 && timeMs < Date.UTC(9999, 0, 1);
+}
+
 /** Returns the UTC day of a time, as a parameter for a date: `2026-01-31`. */
 export function dayOf(timeMs: number): string {
   return new Date(timeMs).toISOString().slice(0, 10);

@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { writeCursor } from '../../admin/request/cursor.ts';
 import { requestReplays } from '../../admin/sql/dead-letters.ts';
 import { type Admin, startAdmin } from '../../admin/start.ts';
 import { RequestedReplays } from '../../gateway/replays/requested-replays.ts';
@@ -309,6 +310,10 @@ test('scopes and parameters are checked', async () => {
       400,
       name === 'other' ? 'query' : name,
     ]);
+  }
+  for (const place of ['x 0/t/0/0', '999999999999999 0/t/0/0']) {
+    const cursor = writeCursor(['tenant-a', 'dead-letters'], place);
+    expect((await call('GET', `${PATH}?cursor=${cursor}`)).status).toBe(400);
   }
   expect((await call('GET', `${PATH}?from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z`)).status).toBe(422);
 });

@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { writeCursor } from '../../admin/request/cursor.ts';
 import { type Admin, startAdmin } from '../../admin/start.ts';
 import { createApiKey } from '../../shared/postgres/api-keys.ts';
 import {
@@ -104,11 +105,11 @@ async function endDeliveries(endpointId: string, state: string, count = 1_000_00
 const replies = (count: number, conversations: number, from = 0) =>
   Array.from({ length: count }, (_, n) => reply(tenantId, `c${n % conversations}`, from + n));
 
-/** Emits webhooks one millisecond apart, so that their times differ. */
-async function emitApart(count: number, conversations = 3): Promise<void> {
+/** Emits webhooks at different times. */
+async function emitApart(count: number, conversations = 3, apartMs = 1): Promise<void> {
   for (const event of replies(count, conversations)) {
     await bench.emit(event);
-    bench.clock.advance(1);
+    bench.clock.advance(apartMs);
   }
 }
 
@@ -170,6 +171,18 @@ test('the list of deliveries has each delivery once, newest first, and filters b
   expect((await call('GET', `${path}?from=${times[4]}&to=${times[20]}`)).status).toBe(422);
   expect((await call('GET', `${path}?state=lost`)).status).toBe(400);
   expect((await call('GET', `${path}?cursor=other`)).status).toBe(400);
+  const places = [
+    '1.x',
+    '-1.x/start',
+    '1.a/2.b/3.c',
+    '999999999999999.x/start',
+    'end/253402300800000.x',
+    '/',
+  ];
+  for (const place of places) {
+    const cursor = writeCursor([tenantId, 'deliveries', endpointId, '{}'], place);
+    expect((await call('GET', `${path}?cursor=${cursor}`)).status, place).toBe(400);
+  }
 });
 
 test('a delivery ends between two pages and is listed once', async () => {
@@ -184,6 +197,28 @@ test('a delivery ends between two pages and is listed once', async () => {
     items.map(({ webhookId }: { webhookId: string }) => webhookId),
   );
   expect([ids.length, new Set(ids).size, third.next]).toEqual([10, 10, undefined]);
+});
+
+test('a delivery that is sent again between two pages is listed once', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  await emitApart(10, 3, 20_000);
+  await endDeliveries(endpointId, 'failed');
+  const path = `/webhooks/${endpointId}/deliveries?limit=4`;
+  const all = await list(endpointId);
+  const sendAgain = async (from: number, to: number) => {
+    for (const { deliveryId } of all.slice(from, to))
+      await call('POST', `/deliveries/${deliveryId}/redeliver`);
+  };
+  const first = (await call('GET', path)).body;
+  await sendAgain(8, 10);
+  const second = (await call('GET', `${path}&cursor=${first.next}`)).body;
+  await sendAgain(0, 8);
+  const third = (await call('GET', `${path}&cursor=${second.next}`)).body;
+  const ids = [first, second, third].flatMap(({ items }) =>
+    items.map(({ deliveryId }: { deliveryId: string }) => deliveryId),
+  );
+  expect(ids).toEqual(all.map(({ deliveryId }) => deliveryId));
+  expect(third.next).toBeUndefined();
 });
 
 test('the webhooks of a record are found from the record and from the list', async () => {

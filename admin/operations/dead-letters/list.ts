@@ -5,6 +5,7 @@ import { fail, refuse } from '../../../shared/http/failures.ts';
 import { withDatabase } from '../../../shared/http/with-database.ts';
 import { type DeadLetterPlace, listDeadLetters } from '../../../shared/postgres/dead-letter-lists.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
+import { isStorableTime } from '../../../shared/postgres/times.ts';
 import { readCursor, UNKNOWN_CURSOR, writeCursor } from '../../request/cursor.ts';
 import { readPageQuery } from '../../request/query.ts';
 import { describeDeadLetter } from './describe.ts';
@@ -47,6 +48,7 @@ function writePlace(place: DeadLetterPlace): string {
 
 function readPlace(text: string): DeadLetterPlace | undefined {
   const end = text.indexOf(' ');
+  const failedAtMs = Number(text.slice(0, end));
   const position = readFirstPosition(text.slice(end + 1));
-  return position && { failedAtMs: Number(text.slice(0, end)), ...position };
+  return position && isStorableTime(failedAtMs) ? { failedAtMs, ...position } : undefined;
 }

@@ -11,7 +11,11 @@ import {
   describeDelivery,
   isDeliveryState,
 } from '../../../shared/postgres/deliveries/delivery.ts';
-import { type DeliveryList, listDeliveries } from '../../../shared/postgres/deliveries/list-deliveries.ts';
+import {
+  type DeliveryList,
+  isDeliveryPlace,
+  listDeliveries,
+} from '../../../shared/postgres/deliveries/list-deliveries.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
 import { findEndpoints } from '../../../shared/postgres/webhook-endpoints.ts';
 import { readCursor, UNKNOWN_CURSOR, writeCursor } from '../../request/cursor.ts';
@@ -42,7 +46,8 @@ export function listDeliveriesOperation({ pool, clock }: DeliveriesDeps) {
     const { cursor, limit: _, ...filters } = query.values;
     const cursorList = [tenantId, 'deliveries', path.id, JSON.stringify(filters)];
     const after = cursor === undefined ? undefined : readCursor(cursorList, cursor);
-    if (cursor !== undefined && after === undefined) return fail(c, '400-01', [UNKNOWN_CURSOR]);
+    const isKnown = cursor === undefined || (after !== undefined && isDeliveryPlace(after));
+    if (!isKnown) return fail(c, '400-01', [UNKNOWN_CURSOR]);
     const nowMs = clock.nowMs();
     const list = { tenantId, endpointId: path.id, filter: filter.value, after, limit: query.limit };
     const found = await withDatabase(c, async () => {

@@ -1,7 +1,9 @@
 import { inTransaction, type Pool, type Queryable } from '../pool.ts';
+import { isStorableTime } from '../times.ts';
 import { type Delivery, ENDED_STATES, orderingKeysOf, QUEUED_STATES } from './delivery.ts';
 import {
   type DeliveryFilter,
+  firstIdOf,
   readEnded,
   readQueued,
   type StreamPage,
@@ -36,28 +38,36 @@ interface Stream {
   readonly read: (db: Queryable, query: StreamQuery) => Promise<StreamPage>;
   readonly after: StreamPlace | undefined;
   readonly ended: boolean;
+  /** Returns whether a place comes after another one in the order in which the table is read. */
+  readonly follows: (place: StreamPlace, other: StreamPlace) => boolean;
+  /** Returns a place which no delivery precedes that is older than the last listed one. */
+  readonly passedBy: (last: StreamPlace) => StreamPlace;
 }
 
 /**
  * Resolves with a page of an endpoint's deliveries: those of the queue and those that have ended, merged
  * by the time at which they were stored. A page can be short, or empty, although there are more pages:
  * with a filter, a limited number of deliveries is searched for it. Throws RangeError if `after` is not
- * the `next` of a page.
+ * a place: see {@link isDeliveryPlace}.
  */
 export async function listDeliveries(pool: Pool, list: DeliveryList): Promise<DeliveryPage> {
   return await inTransaction(
     pool,
     async (db) =>
       list.filter.recordId === undefined ? await listStreams(db, list) : await listOfRecord(db, list),
-    { preferIndexes: true },
+    // A delivery moves from one table to the other when it ends, and back when it is sent again.
+    { preferIndexes: true, snapshot: true },
   );
 }
 
 async function listStreams(db: Queryable, list: DeliveryList): Promise<DeliveryPage> {
   const streams = streamsOf(list);
+  // The last one of the previous page can have moved to the other table.
+  const listed = new Set(streams.map(({ after }) => after?.messageId));
   const pages: StreamPage[] = [];
   for (const { read, after, ended } of streams) {
-    pages.push(ended ? { deliveries: [], next: undefined } : await read(db, { ...list, after }));
+    const page = ended ? { deliveries: [], next: undefined } : await read(db, { ...list, after });
+    pages.push({ ...page, deliveries: page.deliveries.filter(({ messageId }) => !listed.has(messageId)) });
   }
   // A table that was not read to its end may have deliveries until there.
   const untilMs = Math.max(...pages.map(readUntilMs));
@@ -73,15 +83,29 @@ async function listStreams(db: Queryable, list: DeliveryList): Promise<DeliveryP
   }
   const isRead = pages.map((page, index) => taken[index] === page.deliveries.length && !page.next);
   if (!isRead.includes(false)) return { deliveries, next: undefined };
-  const next = pages.map((page, index) => {
-    const { after = 'start', ended } = streams[index]!;
-    if (ended) return 'end';
-    // A delivery of the queue may end before the next page is read, which then finds it here.
-    if (isRead[index]) return deliveries.at(-1) ?? after;
-    if (taken[index] === page.deliveries.length) return page.next!;
-    return page.deliveries[taken[index]! - 1] ?? after;
-  });
+  const last = deliveries.at(-1);
+  const next = pages.map((page, index) => nextPlace(streams[index]!, page, taken[index]!, last));
   return { deliveries, next: next.map(placeText).join('/') };
+}
+
+/**
+ * Returns where the next page begins in one table. That is after the last delivery of this page, also if
+ * it is of the other table, so that a delivery which moves to this one is not listed again, unless that
+ * would leave out one that was read.
+ */
+function nextPlace(
+  { after, ended, follows, passedBy }: Stream,
+  page: StreamPage,
+  taken: number,
+  last: StreamPlace | undefined,
+): Place {
+  if (ended) return 'end';
+  const own = page.deliveries[taken - 1] ?? after;
+  const head = page.deliveries[taken];
+  if (!head && page.next) return page.next;
+  const passed = last && passedBy(last);
+  if (!passed || (head && !follows(head, passed))) return own ?? 'start';
+  return own && follows(own, passed) ? own : passed;
 }
 
 /** Returns the time until which a table was read; the order of the queue's ids is not exactly that of times. */
@@ -91,28 +115,66 @@ function readUntilMs({ deliveries, next }: StreamPage): number {
 }
 
 function streamsOf({ filter: { states }, after }: DeliveryList): Stream[] {
-  const places = after === undefined ? ['start', 'start'] : after.split('/');
-  if (places.length !== 2) throw new RangeError('not a place of this list');
+  const places = after === undefined ? START : readPlaces(after);
+  if (!places) throw new RangeError('not a place of this list');
   const of = [
-    { read: readQueued, states: QUEUED_STATES },
-    { read: readEnded, states: ENDED_STATES },
+    { read: readQueued, states: QUEUED_STATES, follows: hasEarlierId, passedBy: passedInQueue },
+    { read: readEnded, states: ENDED_STATES, follows: isOlder, passedBy: (last: StreamPlace) => last },
   ] as const;
-  return of.map(({ read, states: own }, index) => {
+  return of.map(({ states: own, ...stream }, index) => {
     const place = places[index]!;
     const isWanted = own.some((state) => states?.includes(state) ?? true);
-    return { read, after: readPlace(place), ended: place === 'end' || !isWanted };
+    return {
+      ...stream,
+      after: typeof place === 'string' ? undefined : place,
+      ended: place === 'end' || !isWanted,
+    };
   });
 }
 
-function placeText(place: StreamPlace | 'start' | 'end'): string {
+function hasEarlierId(place: StreamPlace, other: StreamPlace): boolean {
+  return place.messageId < other.messageId;
+}
+
+/**
+ * Ids of transactions that overlapped are in another order than the times that are stored with them, by
+ * at most this many milliseconds.
+ */
+const OVERLAP_MS = 10_000;
+
+function passedInQueue({ createdAtMs }: StreamPlace): StreamPlace {
+  return { createdAtMs, messageId: firstIdOf(createdAtMs + OVERLAP_MS) };
+}
+
+function isOlder(place: StreamPlace, other: StreamPlace): boolean {
+  if (place.createdAtMs !== other.createdAtMs) return place.createdAtMs < other.createdAtMs;
+  return hasEarlierId(place, other);
+}
+
+/** A place in one of the tables. */
+type Place = StreamPlace | 'start' | 'end';
+
+const START: readonly Place[] = ['start', 'start'];
+
+/** Returns whether a text has the form of the `next` of a page. */
+export function isDeliveryPlace(text: string): boolean {
+  return readPlaces(text) !== undefined;
+}
+
+function readPlaces(text: string): Place[] | undefined {
+  const places = text.split('/').map(readPlace);
+  return places.length === 2 && !places.includes(undefined) ? (places as Place[]) : undefined;
+}
+
+function placeText(place: Place): string {
   return typeof place === 'string' ? place : `${place.createdAtMs}.${place.messageId}`;
 }
 
-function readPlace(text: string): StreamPlace | undefined {
-  if (text === 'start' || text === 'end') return undefined;
-  const match = /^(\d{1,15})\.(.+)$/.exec(text);
-  if (!match) throw new RangeError('not a place of this list');
-  return { createdAtMs: Number(match[1]), messageId: match[2]! };
+function readPlace(text: string): Place | undefined {
+  if (text === 'start' || text === 'end') return text;
+  const match = /^(\d{1,15})\.([^/]+)$/.exec(text);
+  const createdAtMs = Number(match?.[1]);
+  return match && isStorableTime(createdAtMs) ? { createdAtMs, messageId: match[2]! } : undefined;
 }
 
 /** A record has few webhooks, so that they fit one page. */
