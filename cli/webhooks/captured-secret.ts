@@ -40,5 +40,8 @@ function readCapturedSecret(given: string): CapturedSecret {
 function unreadable(secret: string): string {
   const base64 = secret.slice('whsec_'.length);
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(base64)) return 'is not base64 after whsec_';
-  return `has ${Buffer.from(base64, 'base64').length} bytes, and a secret has 24 to 64`;
+  const bytes = Buffer.from(base64, 'base64');
+  const whole = bytes.toString('base64');
+  if (base64 !== whole && base64 !== whole.replace(/=+$/, '')) return 'is cut off, or has wrong padding';
+  return `has ${bytes.length} bytes, and a secret has 24 to 64`;
 }

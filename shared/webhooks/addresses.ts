@@ -82,6 +82,8 @@ export function targetProblem(target: Target, rules: readonly AllowRule[]): stri
  * host names: their addresses are checked at each dial.
  */
 export function urlProblem(text: string, rules: readonly AllowRule[]): string | undefined {
+  // The parser removes or encodes them, so that the URL would be shown in another form than it is called.
+  if (/[\s\p{Cc}]/u.test(text)) return 'must have no spaces';
   if (!URL.canParse(text)) return 'must be an absolute URL';
   const url = new URL(text);
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https://';

@@ -152,6 +152,7 @@ describe('webhooks verify', () => {
     [TEXT.replaceAll('+', '-').replaceAll('/', '_'), 'is in the base64 of URLs'],
     ['whsec_%%%', 'is not base64 after whsec_'],
     ['whsec_MTIz', 'has 3 bytes, and a secret has 24 to 64'],
+    ['whsec_MTIzM', 'is cut off, or has wrong padding'],
   ])('names the form of a wrong secret: %s', (secrets, problem) => {
     const { valid, problems, matchingSecret } = verify({ secrets });
     expect([valid, problems]).toMatchObject([

@@ -60,6 +60,16 @@ describe('a new webhook endpoint', () => {
       ]);
     }
     expect(problemsOf({ secret: 'too short' })).toHaveLength(1);
+    const whole = Buffer.alloc(32, 1).toString('base64');
+    expect(problemsOf({ secret: `whsec_${whole.replace('=', '')}` })).toEqual([]);
+    for (const cut of [
+      whole.slice(0, 41),
+      `${whole.slice(0, 42)}F=`,
+      `${whole}=`,
+      `${whole.slice(0, 40)}==`,
+    ]) {
+      expect(problemsOf({ secret: `whsec_${cut}` }), cut).toHaveLength(1);
+    }
   });
 
   test('names the nearest type of an unknown one', () => {

@@ -12,7 +12,11 @@ describe('without rules', () => {
   });
 
   test.each([
-    ['not a url', 'absolute URL'],
+    ['hooks', 'absolute URL'],
+    [' https://example.com/', 'spaces'],
+    ['https://example.com/a b', 'spaces'],
+    ['https://example.com/\n', 'spaces'],
+    ['https://exa\u0000mple.com/', 'spaces'],
     ['/hooks', 'absolute URL'],
     ['ftp://example.com/', 'https'],
     ['http://example.com/', 'https'],
