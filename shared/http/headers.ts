@@ -14,11 +14,17 @@ export function bearerToken(c: HttpContext): string | undefined {
 }
 
 /**
- * Returns the text without the secret or the token of the request: some callers send it in other
- * places by mistake.
+ * Secrets that can be recognized in any text: portal tokens and signing secrets by how they begin,
+ * secrets of API keys as a whole segment of a path, because other texts may have 43 characters too.
+ */
+const RECOGNIZABLE = /portal_[\w-]+\.[\w-]+|whsec_[\w+/=%-]+|(?<=\/)[\w-]{43}(?=\/|$)/g;
+
+/**
+ * Returns the text without the secret or the token of the request, and without others that have a
+ * recognizable form: some callers send them in other places by mistake.
  */
 export function withoutOwnSecret(c: HttpContext, text: string): string {
-  let rest = text;
+  let rest = text.replace(RECOGNIZABLE, '[redacted]');
   for (const secret of [c.req.header(API_SECRET_HEADER), bearerToken(c)]) {
     if (secret && secret.length >= SECRET_LENGTH_MIN) rest = rest.replaceAll(secret, '[redacted]');
   }

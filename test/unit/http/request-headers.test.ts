@@ -1,4 +1,7 @@
+import { Hono } from 'hono';
 import { describe, expect, it } from 'vitest';
+import type { HttpContext } from '../../../shared/http/env.ts';
+import { withoutOwnSecret } from '../../../shared/http/headers.ts';
 import { SECRET } from '../../support/gateway-app.ts';
 import { openWire } from '../../support/http-wire.ts';
 import { BODY, HEADERS, PATH, startGateway } from '../../support/listener.ts';
@@ -71,4 +74,16 @@ describe('the Host header', () => {
     }
     wire.destroy();
   });
+});
+
+it.each([
+  ['/admin/v1/webhooks/portal_AbC-1.dEf_2/x', '/admin/v1/webhooks/[redacted]/x'],
+  ['portal_AbC.dEf', '[redacted]'],
+  [`/keys/${'s'.repeat(43)}`, '/keys/[redacted]'],
+  ['/webhooks/whsec_AbC%2F/d=', '/webhooks/[redacted]'],
+  [`/events/${'s'.repeat(44)}/01M8QDCCB2ZHV7NSCHADR16YHN`, undefined],
+  ['s'.repeat(43), undefined],
+])('the secret in %s is not logged, although the request does not show it', async (text, logged = text) => {
+  const app = new Hono().get('*', (c) => c.text(withoutOwnSecret(c as unknown as HttpContext, text)));
+  expect(await (await app.request('/')).text()).toBe(logged);
 });
