@@ -1,5 +1,6 @@
 import { ERRORS } from '../../shared/contracts/errors.ts';
 import type { JsonSchema } from '../../shared/contracts/json-schema.ts';
+import { SECRET_PATTERN } from '../../shared/contracts/webhook-endpoints.ts';
 import { table } from './settings.ts';
 
 /** Generates docs/requests.md from the OpenAPI documents of both listeners. */
@@ -51,7 +52,7 @@ export interface Schema {
 const INT32_MAX = 2 ** 31 - 1;
 /** Descriptions of string patterns. Each pattern needs one: readers should not decode regular expressions. */
 const PATTERNS: Readonly<Record<string, string>> = {
-  '^whsec_[A-Za-z0-9+/]{32,86}={0,2}$': '`whsec_` and base64',
+  [SECRET_PATTERN]: '`whsec_` and base64',
   '^[^\\u0000-\\u001f\\u007f-\\u009f]*$': 'no control characters',
   '^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\ufeff\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$':
     'not blank, no control characters',

@@ -23,8 +23,9 @@ const urlField = stringField({
 }).describe(
   'Destination of the webhooks: https to a public address on port 443 or 8443, unless the settings permit more.',
 );
-/** 24 bytes have 32 characters in base64, and 64 bytes have 86, without the padding. */
-const SECRET_PATTERN = '^whsec_[A-Za-z0-9+/]{32,86}={0,2}$';
+/** The base64 of 24 to 64 whole bytes: the last character of an incomplete group has unused bits of 0. */
+export const SECRET_PATTERN =
+  '^whsec_(([A-Za-z0-9+/]{4}){8,21}([A-Za-z0-9+/][AQgw](==)?)?|([A-Za-z0-9+/]{4}){8,20}[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=?)$';
 const secretField = stringField({ lengthMax: SECRET_LENGTH_MAX })
   .refine((text) => parseWebhookSecret(text) !== undefined, { error: `must be ${SECRET_TEXT}` })
   .meta({ maxLength: SECRET_LENGTH_MAX, pattern: SECRET_PATTERN })

@@ -70,7 +70,7 @@ const REQUIRED = Object.keys(SHOWN).filter((name) => name !== 'disabledReason');
 
 export const WEBHOOK_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   NewEndpoint: withUrlFormat(knownSchemaOf(endpointSchema)),
-  EndpointChange: withUrlFormat(knownSchemaOf(endpointChangeSchema)),
+  EndpointChange: { ...withUrlFormat(knownSchemaOf(endpointChangeSchema)), minProperties: 1 },
   SecretRotation: knownSchemaOf(secretRotationSchema),
   CreatedEndpoint: {
     type: 'object',

@@ -3,6 +3,7 @@ import {
   readEndpointChange,
   readEndpointRequest,
   readSecretRotation,
+  SECRET_PATTERN,
 } from '../../../shared/contracts/webhook-endpoints.ts';
 import { filterProblem, selectsType, storedFilters } from '../../../shared/contracts/webhook-filters.ts';
 import { formatWebhookSecret, newWebhookSecret } from '../../../shared/webhooks/secrets.ts';
@@ -13,6 +14,23 @@ function problemsOf(body: Parameters<typeof readEndpointRequest>[0]) {
   const read = readEndpointRequest({ url, ...body });
   return read.ok ? [] : read.details.map(({ path, message }) => [path, message]);
 }
+
+test('the pattern of a secret in the schema permits what is accepted', () => {
+  const pattern = new RegExp(SECRET_PATTERN);
+  for (let bytes = 16; bytes <= 72; bytes += 1) {
+    const base64 = Buffer.alloc(bytes, 0xff).toString('base64');
+    for (const text of [
+      base64,
+      base64.replace(/=+$/, ''),
+      `${base64}=`,
+      base64.slice(0, -1),
+      base64.replace(/.(=*)$/, '_$1'),
+    ]) {
+      const accepted = problemsOf({ secret: `whsec_${text}` }).length === 0;
+      expect([text, pattern.test(`whsec_${text}`)]).toEqual([text, accepted]);
+    }
+  }
+});
 
 describe('a new webhook endpoint', () => {
   test('has defaults', () => {
