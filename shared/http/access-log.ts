@@ -30,7 +30,7 @@ export interface AccessLogOptions {
  * second, so all of their lines take less than 100 MB per day.
  */
 const REFUSALS = { burst: 5, intervalMs: 10_000 };
-/** Callers can send paths of 16 KB. */
+/** Callers without a key can send paths of 16 KB. At level debug they are logged whole. */
 const PATH_LENGTH_MAX = 200;
 
 /**
@@ -54,6 +54,7 @@ export function createAccessLog({ listener, logger, clock }: AccessLogOptions): 
     if (!isDebug && (status < 400 || (status < 500 && !logger.isLevelEnabled('info')))) return;
     const key = c.get('apiKey');
     const code = c.get('refusal')?.code;
+    const path = withoutOwnSecret(c, c.req.path);
     const fields = {
       requestId: c.get('requestId'),
       ...traceFields(requestTraceparent(c)),
@@ -61,13 +62,13 @@ export function createAccessLog({ listener, logger, clock }: AccessLogOptions): 
       apiKeyId: key?.apiKeyId,
       operation,
       method: c.req.method,
-      path: withoutOwnSecret(c, c.req.path).slice(0, PATH_LENGTH_MAX),
+      path: path.slice(0, PATH_LENGTH_MAX),
       status,
       code,
       bytes: bodyBytes(c),
       durationMs: clock.nowMs() - startedAtMs,
     };
-    if (isDebug) logger.debug(fields, 'request');
+    if (isDebug) logger.debug({ ...fields, path }, 'request');
     if (status < 400) return;
     const kind = `${operation} ${code ?? status}`;
     if (status < 500) return refusals.info(fields, 'request refused', kind);
