@@ -1,6 +1,7 @@
 import { Counter, Gauge } from 'prom-client';
 import type { PublishOutcome } from '../../shared/log/log.ts';
-import { DURATION_BUCKETS, HotHistogram } from '../../shared/metrics/hot-metrics.ts';
+import { DURATION_BUCKETS } from '../../shared/metrics/buckets.ts';
+import { HotHistogram } from '../../shared/metrics/hot-metrics.ts';
 import { registry } from '../../shared/metrics/registry.ts';
 import type { BreakerState, CircuitBreaker } from '../circuit-breaker.ts';
 

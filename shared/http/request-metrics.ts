@@ -1,5 +1,5 @@
-import type { Count, Observations } from '../metrics/hot-metrics.ts';
-import { DURATION_BUCKETS, HotCounter, HotHistogram } from '../metrics/hot-metrics.ts';
+import { DURATION_BUCKETS } from '../metrics/buckets.ts';
+import { type Count, HotCounter, HotHistogram, type Observations } from '../metrics/hot-metrics.ts';
 
 /** A listener that serves operations, as the label `listener` names it. */
 export type ListenerName = 'gateway' | 'admin';
