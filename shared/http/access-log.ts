@@ -1,4 +1,3 @@
-import type { Clock } from '../clock.ts';
 import { traceFields } from '../contracts/traceparent.ts';
 import { errorCode } from '../errors.ts';
 import type { Logger } from '../logging.ts';
@@ -16,12 +15,11 @@ const suppressed = new HotCounter({
 });
 
 /** Logs the answer to a request. `operation` is the name of the operation, from a bounded set. */
-export type AccessLog = (c: HttpContext, operation: string, status: number, startedAtMs: number) => void;
+export type AccessLog = (c: HttpContext, operation: string, status: number, durationMs: number) => void;
 
 export interface AccessLogOptions {
   readonly listener: ListenerName;
   readonly logger: Logger;
-  readonly clock: Clock;
 }
 
 /**
@@ -42,14 +40,14 @@ const PATH_LENGTH_MAX = 200;
  * not logged. Ids of API keys are logged only of valid keys, since callers send secrets as ids by
  * mistake.
  */
-export function createAccessLog({ listener, logger, clock }: AccessLogOptions): AccessLog {
+export function createAccessLog({ listener, logger }: AccessLogOptions): AccessLog {
   const leftOut = suppressed.of({ listener });
   const onLeftOut = (lines: number) => {
     leftOut.value += lines;
   };
   const refusals = createRateLimitedLog(logger, { ...REFUSALS, onLeftOut });
   const failures = createRateLimitedLog(logger, { onLeftOut });
-  return (c, operation, status, startedAtMs) => {
+  return (c, operation, status, durationMs) => {
     const isDebug = logger.isLevelEnabled('debug');
     if (!isDebug && (status < 400 || (status < 500 && !logger.isLevelEnabled('info')))) return;
     const key = c.get('apiKey');
@@ -66,7 +64,7 @@ export function createAccessLog({ listener, logger, clock }: AccessLogOptions): 
       status,
       code,
       bytes: bodyBytes(c),
-      durationMs: clock.nowMs() - startedAtMs,
+      durationMs: Math.round(durationMs),
     };
     if (isDebug) logger.debug({ ...fields, path }, 'request');
     if (status < 400) return;

@@ -1,5 +1,4 @@
 import { Hono } from 'hono';
-import type { Clock } from '../clock.ts';
 import type { Refusal } from '../contracts/errors.ts';
 import type { IdGenerator } from '../ids.ts';
 import type { Logger } from '../logging.ts';
@@ -19,7 +18,6 @@ export interface BaseAppOptions {
   /** The described operations by method and path, whose names metrics use. */
   readonly operations: Readonly<Record<string, NamedOperation>>;
   readonly nextId: IdGenerator;
-  readonly clock: Clock;
   readonly logger: Logger;
   readonly publicRoutes: readonly PublicRoute[];
   /** Called before each operation, to set headers of its answer. */
@@ -65,12 +63,11 @@ const PREFLIGHT = 'preflight';
  * Hono runs several only as a chain of middleware, which costs more than the checks themselves.
  */
 export function createBaseApp(options: BaseAppOptions): BaseApp {
-  const { listener, operations, nextId, clock, logger, publicRoutes, setHeaders } = options;
-  const log = createAccessLog({ listener, logger, clock });
+  const { listener, operations, nextId, logger, publicRoutes, setHeaders } = options;
+  const log = createAccessLog({ listener, logger });
   const served =
     ({ name, route, metrics }: ServedOperation, handle: Handler, onRefused?: OnRefused): Handler =>
     async (c) => {
-      const startedAtMs = clock.nowMs();
       const beganMs = performance.now();
       setRequestId(c, nextId);
       setUncached(c);
@@ -84,9 +81,10 @@ export function createBaseApp(options: BaseAppOptions): BaseApp {
         response = onError(error, c);
       }
       const { status } = response;
-      log(c, name, status, startedAtMs);
+      const durationMs = performance.now() - beganMs;
+      log(c, name, status, durationMs);
       const refusal = status >= 400 ? c.get('refusal') : undefined;
-      metrics.answered(status, refusal?.code, performance.now() - beganMs);
+      metrics.answered(status, refusal?.code, durationMs);
       if (span) endRequestSpan(span, c, { route, status });
       if (refusal && onRefused) onRefused(c, refusal);
       return response;
