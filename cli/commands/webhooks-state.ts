@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { AppError } from '../../shared/errors.ts';
 import { RETRIES_DUE_MAX } from '../../shared/postgres/deliveries/make-retries-due.ts';
+import { isPausedByOwner } from '../../shared/postgres/webhook-endpoints.ts';
 import { changeEndpointState, type StateChange } from '../../shared/webhooks/change-endpoint-state.ts';
-import { isPausedByOwner } from '../../shared/webhooks/endpoint-health.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';
 import { endpointJson } from '../webhooks/describe-endpoint.ts';

@@ -1,5 +1,5 @@
-import type { Endpoint } from '../../shared/postgres/webhook-endpoints.ts';
-import { endpointHealth, isPausedByOwner } from '../../shared/webhooks/endpoint-health.ts';
+import { type Endpoint, isPausedByOwner } from '../../shared/postgres/webhook-endpoints.ts';
+import { endpointHealth } from '../../shared/webhooks/endpoint-health.ts';
 import { timeOf } from '../printable.ts';
 import type { NamedEndpoint } from './endpoints.ts';
 

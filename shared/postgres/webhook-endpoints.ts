@@ -100,6 +100,11 @@ export async function createEndpointInLimit(
  */
 export const PAUSED_MS = Date.UTC(9999, 0, 1);
 
+/** Returns whether the owner has paused an endpoint, until the owner resumes it. */
+export function isPausedByOwner({ pausedUntilMs }: Pick<Endpoint, 'pausedUntilMs'>): boolean {
+  return pausedUntilMs !== null && pausedUntilMs >= PAUSED_MS;
+}
+
 /** Milliseconds before its time at which a delivery of an endpoint with a rate may be claimed. */
 export const CLAIMED_BEFORE_MS = 500;
 

@@ -1,8 +1,7 @@
 import { enableEndpoint, pauseEndpoint, resumeEndpoint } from '../postgres/change-webhook-endpoint.ts';
 import { makeRetriesDue } from '../postgres/deliveries/make-retries-due.ts';
 import type { Pool } from '../postgres/pool.ts';
-import type { Endpoint, EndpointId } from '../postgres/webhook-endpoints.ts';
-import { isPausedByOwner } from './endpoint-health.ts';
+import { type Endpoint, type EndpointId, isPausedByOwner } from '../postgres/webhook-endpoints.ts';
 
 const CHANGES = { pause: pauseEndpoint, resume: resumeEndpoint, enable: enableEndpoint };
 

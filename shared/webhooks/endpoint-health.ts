@@ -1,4 +1,4 @@
-import { type Endpoint, PAUSED_MS } from '../postgres/webhook-endpoints.ts';
+import { type Endpoint, isPausedByOwner } from '../postgres/webhook-endpoints.ts';
 
 type Health = Pick<
   Endpoint,
@@ -24,11 +24,6 @@ export function endpointHealth(endpoint: Health, nowMs: number): string {
   if (pausedUntilMs !== null && pausedUntilMs > nowMs) return `paused until ${timeText(pausedUntilMs)}`;
   if (failures > 0) return `failing since ${timeText(failingSinceMs ?? lastFailureAtMs ?? nowMs)}`;
   return 'healthy';
-}
-
-/** Returns whether the owner has paused an endpoint, until the owner resumes it. */
-export function isPausedByOwner({ pausedUntilMs }: Pick<Endpoint, 'pausedUntilMs'>): boolean {
-  return pausedUntilMs !== null && pausedUntilMs >= PAUSED_MS;
 }
 
 function timeText(ms: number): string {

@@ -1,6 +1,6 @@
 import type { Queryable } from '../pool.ts';
 import { epochMs, isoTime } from '../times.ts';
-import { type Endpoint, type EndpointId, PAUSED_MS } from '../webhook-endpoints.ts';
+import { type Endpoint, type EndpointId, isPausedByOwner } from '../webhook-endpoints.ts';
 
 /** Waiting webhooks that are counted, since an endpoint can have millions. */
 export const QUEUED_COUNTED_MAX = 10_000;
@@ -36,7 +36,7 @@ export async function describeQueued(
     [tenantId, endpointId, isoTime(nowMs)],
   );
   const { waiting, inFlight, nextAtMs } = rows[0]!;
-  const isNone = nextAtMs === null || (pausedUntilMs ?? 0) >= PAUSED_MS;
+  const isNone = nextAtMs === null || isPausedByOwner(endpoint);
   const nextAttemptAt = isNone ? null : isoTime(Math.max(nextAtMs, pausedUntilMs ?? 0));
   return { waiting, inFlight, nextAttemptAt };
 }

@@ -1,5 +1,5 @@
 import { epochMs } from '../times.ts';
-import { PAUSED_MS } from '../webhook-endpoints.ts';
+import { isPausedByOwner } from '../webhook-endpoints.ts';
 
 /** The states of a delivery: in the queue, or ended. */
 export const QUEUED_STATES = ['waiting', 'in-flight'] as const;
@@ -101,10 +101,6 @@ function nextAttemptMs(delivery: Delivery): number | null {
   const { dueAtMs, pausedUntilMs } = delivery;
   if (dueAtMs === null || isPausedByOwner(delivery)) return null;
   return Math.max(dueAtMs, pausedUntilMs ?? dueAtMs);
-}
-
-function isPausedByOwner({ pausedUntilMs }: Delivery): boolean {
-  return pausedUntilMs !== null && pausedUntilMs >= PAUSED_MS;
 }
 
 /** Columns of a delivery in webhook_queue `q`, where `$2` is the current time. */
