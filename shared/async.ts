@@ -125,3 +125,13 @@ export function singleFlight<T, Key = void>(work: (key: Key) => Promise<T>): Sin
   };
   return Object.assign(run, { idle });
 }
+
+/** Returns a function that repeats the last result while it is not older than `everyMs`. */
+export function atMostEvery<T>(everyMs: number, read: () => T): () => T {
+  let last: { readonly atMs: number; readonly result: T } | undefined;
+  return () => {
+    const atMs = performance.now();
+    if (!last || atMs - last.atMs >= everyMs) last = { atMs, result: read() };
+    return last.result;
+  };
+}

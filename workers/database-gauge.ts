@@ -1,5 +1,5 @@
 import { Counter, Gauge } from 'prom-client';
-import { withDeadline } from '../shared/async.ts';
+import { atMostEvery, withDeadline } from '../shared/async.ts';
 import { registry } from '../shared/metrics/registry.ts';
 import { inTransaction, type Pool, type Queryable } from '../shared/postgres/pool.ts';
 
@@ -60,16 +60,6 @@ export function databaseGauge(
     return () => {
       if (readLast === read) readLast = undefined;
     };
-  };
-}
-
-/** Returns a function that repeats the last result while it is not older than `everyMs`. */
-function atMostEvery<T>(everyMs: number, read: () => T): () => T {
-  let last: { readonly atMs: number; readonly result: T } | undefined;
-  return () => {
-    const atMs = performance.now();
-    if (!last || atMs - last.atMs >= everyMs) last = { atMs, result: read() };
-    return last.result;
   };
 }
 

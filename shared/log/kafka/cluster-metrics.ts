@@ -1,5 +1,5 @@
 import { Gauge } from 'prom-client';
-import { withDeadline } from '../../async.ts';
+import { atMostEvery, withDeadline } from '../../async.ts';
 import { registry } from '../../metrics/registry.ts';
 import type { MetadataResponse } from './protocol/metadata.ts';
 
@@ -13,8 +13,7 @@ const READ_EVERY_MS = 10_000;
 /** Milliseconds that a scrape waits for the cluster. */
 const DEADLINE_MS = 2000;
 
-let reported: ReportedCluster | undefined;
-let last: { readonly atMs: number; readonly metadata: Promise<MetadataResponse | undefined> } | undefined;
+let readLast: (() => Promise<MetadataResponse | undefined>) | undefined;
 
 new Gauge({
   name: 'sluice_kafka_brokers',
@@ -22,7 +21,7 @@ new Gauge({
   aggregator: 'min',
   registers: [registry],
   async collect() {
-    const metadata = await read();
+    const metadata = await readLast?.();
     // A gauge without labels would be 0.
     this.remove({});
     if (metadata) this.set(metadata.brokers.length);
@@ -36,7 +35,7 @@ new Gauge({
   aggregator: 'max',
   registers: [registry],
   async collect() {
-    const metadata = await read();
+    const metadata = await readLast?.();
     this.reset();
     for (const { topic, partitionMetadata } of metadata?.topicMetadata ?? []) {
       const missing = partitionMetadata.filter(
@@ -49,19 +48,11 @@ new Gauge({
 
 /** Reports the state of a cluster when it is scraped. Returns the function that ends this. */
 export function reportCluster(cluster: ReportedCluster): () => void {
-  reported = cluster;
-  last = undefined;
+  const read = atMostEvery(READ_EVERY_MS, () =>
+    withDeadline(cluster.readMetadata(), DEADLINE_MS).catch(() => undefined),
+  );
+  readLast = read;
   return () => {
-    if (reported === cluster) reported = undefined;
+    if (readLast === read) readLast = undefined;
   };
-}
-
-async function read(): Promise<MetadataResponse | undefined> {
-  if (reported === undefined) return undefined;
-  const atMs = performance.now();
-  if (last === undefined || atMs - last.atMs >= READ_EVERY_MS) {
-    const metadata = withDeadline(reported.readMetadata(), DEADLINE_MS).catch(() => undefined);
-    last = { atMs, metadata };
-  }
-  return await last.metadata;
 }
