@@ -111,6 +111,16 @@ const PAUSE: OperationDescription = {
   },
 };
 
+const RESUMED_EXAMPLES = {
+  known: {
+    summary: 'An endpoint',
+    parameters,
+    status: 200,
+    answer: { ...SHOWN_ENDPOINT, retriesDue: 0 },
+  },
+  unknown,
+};
+
 const RESUME: OperationDescription = {
   ...COMMON,
   operationId: 'resume-webhook',
@@ -125,15 +135,7 @@ const RESUME: OperationDescription = {
     ...OF_ONE_ENDPOINT,
     '409-01': disabled('The endpoint is disabled: enable it first. What waited for it was dropped.'),
   },
-  examples: {
-    known: {
-      summary: 'An endpoint',
-      parameters,
-      status: 200,
-      answer: { ...SHOWN_ENDPOINT, retriesDue: 0 },
-    },
-    unknown,
-  },
+  examples: RESUMED_EXAMPLES,
 };
 
 const ENABLE: OperationDescription = {
@@ -147,15 +149,7 @@ const ENABLE: OperationDescription = {
   parameters: [ENDPOINT_PARAMETER],
   answers: RESUMED,
   ownErrors: OF_ONE_ENDPOINT,
-  examples: {
-    known: {
-      summary: 'An endpoint',
-      parameters,
-      status: 200,
-      answer: { ...SHOWN_ENDPOINT, retriesDue: 0 },
-    },
-    unknown,
-  },
+  examples: RESUMED_EXAMPLES,
 };
 
 const ROTATE: OperationDescription = {
