@@ -9,7 +9,7 @@ import { fail, onError, onNotFound } from './failures.ts';
 import { REQUEST_ID_HEADER, setUncached, withoutOwnSecret } from './headers.ts';
 import { type Health, healthRoutes } from './health.ts';
 import { type CollectMetrics, metricsRoute } from './metrics-route.ts';
-import { type ListenerName, RequestMetrics } from './request-metrics.ts';
+import { type ListenerName, RequestMetrics, UNKNOWN_OPERATION } from './request-metrics.ts';
 import { endRequestSpan, startRequestSpan } from './request-span.ts';
 
 export interface BaseAppOptions {
@@ -52,8 +52,6 @@ interface ServedOperation {
   readonly metrics: RequestMetrics;
 }
 
-/** The name of requests for a path or method that does not exist. */
-const UNKNOWN_OPERATION = 'unknown';
 /** The name of the OPTIONS requests of browsers, the only routes that no document describes. */
 const PREFLIGHT = 'preflight';
 

@@ -6,7 +6,7 @@ export type ListenerName = 'gateway' | 'admin';
 
 const requests = new HotCounter({
   name: 'sluice_http_requests_total',
-  help: 'Answered requests by operation, status, and error code where the answer has one.',
+  help: 'Answered requests by operation, status, and error code where the answer has one. Operation unknown: 404-01 for a path or method that does not exist, 400-01 for a request that is not valid HTTP, has too large headers, or did not arrive in time.',
   labelNames: ['listener', 'operation', 'status', 'code'],
 });
 
@@ -17,8 +17,20 @@ const durations = new HotHistogram({
   buckets: DURATION_BUCKETS,
 });
 
+/** The name of requests without an operation: for a path that does not exist, or not valid HTTP. */
+export const UNKNOWN_OPERATION = 'unknown';
+
 /** Statuses that alerts look at, and that are therefore reported before the first one occurs. */
 const FAILURES = ['500-01', '503-01'] as const;
+
+/** Returns a function that counts a request which is refused before its operation is known. */
+export function countUnparsable(listener: ListenerName | undefined): () => void {
+  if (listener === undefined) return () => {};
+  const count = requests.of({ listener, operation: UNKNOWN_OPERATION, status: '400', code: '400-01' });
+  return () => {
+    count.value += 1;
+  };
+}
 
 /** Counts and times the requests of one operation. */
 export class RequestMetrics {

@@ -4,7 +4,7 @@ import { getRequestListener, RequestError } from '@hono/node-server';
 import type { SettingName } from '../../config/config.ts';
 import type { IdGenerator } from '../../ids.ts';
 import type { ServedBindings } from '../env.ts';
-import type { ListenerName } from '../request-metrics.ts';
+import { countUnparsable, type ListenerName } from '../request-metrics.ts';
 import { bind } from './bind.ts';
 import { countRefused, reportConnections } from './connection-metrics.ts';
 import { type ConnectionBounds, Connections, type RefusedConnection } from './connections.ts';
@@ -21,7 +21,7 @@ export interface ListenOptions {
   readonly port: number;
   /** The name of the port's setting, for error messages. */
   readonly portSetting: SettingName;
-  /** The listener's name in the metrics of connections. Default: not counted. */
+  /** The listener's name in the metrics of connections and of requests that the app does not get. Default: not counted. */
   readonly listener?: ListenerName;
   /** Generates the ids of requests that cannot be parsed. */
   readonly nextId: IdGenerator;
@@ -109,11 +109,13 @@ class Listener implements HttpServer {
   private readonly pipelining: Pipelining;
   private readonly connections: Connections;
   private readonly handle: (request: IncomingMessage, answer: ServerResponse) => Promise<unknown>;
+  private readonly countUnparsable: () => void;
   private isDraining = false;
 
   constructor(options: ListenOptions) {
     this.options = options;
     this.server = createHttpServer(options);
+    this.countUnparsable = countUnparsable(options.listener);
     this.answers = new OpenAnswers(this.server);
     this.connections = new Connections(this.server, this.answers, connectionBounds(options));
     if (options.listener) reportConnections(options.listener, this.connections);
@@ -137,7 +139,7 @@ class Listener implements HttpServer {
         autoCleanupIncoming: false,
         errorHandler: (error) =>
           error instanceof RequestError
-            ? refusal(options.nextId(), '400-01', 'target is malformed')
+            ? this.refuseUnparsable('target is malformed')
             : refusal(options.nextId(), '500-01'),
       },
     );
@@ -146,7 +148,7 @@ class Listener implements HttpServer {
     for (const event of ['request', 'checkContinue', 'checkExpectation'] as const) {
       this.server.on(event, (request, answer) => this.serve(request, answer));
     }
-    answerUnparsable(this.server, this.answers, options.nextId);
+    answerUnparsable(this.server, this.answers, options.nextId, this.countUnparsable);
   }
 
   async listen(): Promise<void> {
@@ -217,10 +219,15 @@ class Listener implements HttpServer {
             outgoing,
             onKeyShown: () => this.connections.onKeyShown(incoming.socket),
           })
-        : refusal(options.nextId(), '400-01', problem);
+        : this.refuseUnparsable(problem);
     if (mustClose(incoming, this.isDraining)) outgoing.setHeader('connection', 'close');
     else reportKeepAlive(outgoing, this.connections.idleSeconds(incoming.socket));
     return response;
+  }
+
+  private refuseUnparsable(problem: string): Response {
+    this.countUnparsable();
+    return refusal(this.options.nextId(), '400-01', problem);
   }
 }
 

@@ -36,9 +36,15 @@ export function refuseBusy(outgoing: ServerResponse, requestId: string): void {
 /**
  * Answers requests that Node's parser rejects (malformed HTTP, headers too large, request too slow)
  * with the error envelope. The response follows those to the earlier requests of the connection. If
- * the response to the rejected request has already begun, destroys the connection.
+ * the response to the rejected request has already begun, destroys the connection. Calls `onRefused`
+ * for each rejected request that the app did not get.
  */
-export function answerUnparsable(server: Server, answers: OpenAnswers, nextId: IdGenerator): void {
+export function answerUnparsable(
+  server: Server,
+  answers: OpenAnswers,
+  nextId: IdGenerator,
+  onRefused: () => void,
+): void {
   const refused = new WeakSet<Socket>();
   server.on('clientError', async (error: Error, stream) => {
     const socket = stream as Socket;
@@ -48,6 +54,7 @@ export function answerUnparsable(server: Server, answers: OpenAnswers, nextId: I
     const last = answers.last(socket);
     // The malformed part is the body of the last request; all earlier requests are complete.
     const broken = last?.req.complete === false ? last : undefined;
+    if (!broken && errorCode(error) !== 'ECONNRESET') onRefused();
     const earlier = answers.of(socket).filter((answer) => answer !== broken);
     await Promise.all(
       earlier.map((answer) => new Promise<void>((resolve) => answers.add(socket, answer, resolve))),

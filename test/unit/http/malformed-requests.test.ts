@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { openWire } from '../../support/http-wire.ts';
 import { BODY, HEADERS, PATH, startGateway } from '../../support/listener.ts';
+import { metricGrowth } from '../../support/metric-value.ts';
 import { openRaw } from '../../support/raw-http.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -17,8 +18,9 @@ describe('malformed requests', () => {
     ['the same Host twice', 'GET /docs HTTP/1.1\r\nHost: x\r\nhOST: x\r\n\r\n'],
     ['an empty second Host', 'GET /health/live HTTP/1.0\r\nHost: x\r\nHost:\r\n\r\n'],
     ['a broken chunk', `POST ${PATH} HTTP/1.1\r\n${HEADERS}Transfer-Encoding: chunked\r\n\r\nzz\r\n`],
-  ])('with %s get the 400-01 envelope, which no cache may store', async (_what, text) => {
-    const { server } = await startGateway();
+  ])('with %s get the 400-01 envelope, which no cache may store, and are counted', async (_what, text) => {
+    const { server } = await startGateway({ listener: 'gateway' });
+    const counted = await metricGrowth('sluice_http_requests_total', { listener: 'gateway' });
     const connection = await openRaw(server.port);
     await connection.write(text);
     await connection.received(/^HTTP\/1\.1 400 .*"requestId":"[^"]+","code":"400-01"/s);
@@ -26,6 +28,10 @@ describe('malformed requests', () => {
     expect(connection.text()).toMatch(
       /cache-control: no-store\r\nvary: service-api-id, service-api-secret\r\n/i,
     );
+    connection.socket.end();
+    await waitFor(connection.closed, { timeoutMs: 5000, what: 'the end of the connection' });
+    await waitFor(async () => (await counted()) > 0, { timeoutMs: 5000, what: 'the count' });
+    expect(await counted()).toBe(1);
   });
 
   it('do not include 15 KiB or 100 headers, HTTP/1.0 without Host, and non-ASCII header values', async () => {
