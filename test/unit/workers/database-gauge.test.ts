@@ -3,8 +3,13 @@ import type { Pool } from '../../../shared/postgres/pool.ts';
 import { databaseGauge, type Sample } from '../../../workers/database-gauge.ts';
 import { metricGrowth, metricValue } from '../../support/metric-value.ts';
 
+/** Milliseconds until the database answers a COMMIT. */
+let commitMs = 0;
 const client = {
-  query: async () => ({ rows: [], rowCount: 0 }),
+  async query({ text }: { text: string }) {
+    if (text === 'commit') vi.advanceTimersByTime(commitMs);
+    return { rows: [], rowCount: 0 };
+  },
   on() {},
   removeListener() {},
   release() {},
@@ -56,6 +61,21 @@ describe('a gauge that is read from the database', () => {
     vi.advanceTimersByTime(15_000);
     expect(await metricValue(name)).toBe(7);
     expect(await failed()).toBe(1);
+    end();
+  });
+
+  it('measures the round trip to the database by its COMMIT', async () => {
+    const { name, start } = define(async () => {
+      vi.advanceTimersByTime(700);
+      return [{ labels: {}, value: 1 }];
+    });
+    const seconds = await metricGrowth('sluice_database_round_trip_seconds_sum');
+    const count = await metricGrowth('sluice_database_round_trip_seconds_count');
+    commitMs = 30;
+    const end = start();
+    await metricValue(name);
+    commitMs = 0;
+    expect([await count(), await seconds()]).toEqual([1, expect.closeTo(0.03)]);
     end();
   });
 
