@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../shared/clock.ts';
+import { createLogger } from '../../shared/logging.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { BATCH_STEPS } from '../../workers/consume/batch-transaction.ts';
 import { createTransactionSlots } from '../../workers/consume/transaction-slots.ts';
@@ -107,6 +108,25 @@ describe('a worker', () => {
     expect(attempts).toBe(2);
     expect(await b.patches()).toEqual(['old']);
     expect(await b.deadLetters()).toEqual([]);
+    await close();
+  });
+
+  it('names the trace of a record that waits when its partition stalls', async () => {
+    const b = await bench();
+    const lines: Record<string, unknown>[] = [];
+    const logger = createLogger('test', 'info', { write: (line) => lines.push(JSON.parse(line)) });
+    b.append(agent(), { id: 'a' });
+    b.append(agent(), { id: 'b', traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' });
+    let failures = 1;
+    const { consumer, close } = b.startWorker({
+      logger,
+      onStep: (step) => {
+        if (step === 'keys-written' && failures-- > 0) throw serverError('57P01');
+      },
+    });
+    await consumer.read(0);
+    const stalled = lines.filter(({ msg }) => msg === 'partition stalled');
+    expect(stalled).toMatchObject([{ trace_id: '0af7651916cd43dd8448eb211c80319c', fault: 'wait' }]);
     await close();
   });
 

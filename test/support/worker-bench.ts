@@ -14,6 +14,7 @@ import { createUlidGenerator } from '../../shared/ids.ts';
 import { fromPairs } from '../../shared/log/headers.ts';
 import { type OutgoingRecord, POSITION_LOST } from '../../shared/log/log.ts';
 import { recordKey } from '../../shared/log/partition.ts';
+import type { Logger } from '../../shared/logging.ts';
 import type { EncodedRow } from '../../shared/postgres/encoded-rows.ts';
 import { registerTopics, topicSpecs } from '../../shared/postgres/log-topics.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
@@ -37,6 +38,7 @@ export interface RecordOptions {
   readonly contentHash?: string | undefined;
   readonly idGenerated?: boolean;
   readonly acceptedAtMs?: number;
+  readonly traceparent?: string;
   readonly partition?: number;
 }
 
@@ -104,6 +106,8 @@ export interface StartWorkerOptions {
   /** Slots shared with other workers of the process. Default: its own. */
   readonly slots?: TransactionSlots;
   readonly onStep?: (step: BatchStep) => void | Promise<void>;
+  /** Default: no lines. */
+  readonly logger?: Logger;
 }
 
 export interface BenchWorker {
@@ -156,6 +160,7 @@ export async function createWorkerBench<Row>(
           entity,
           acceptedAtMs: options.acceptedAtMs ?? clock.ms,
           requestId: 'request-1',
+          traceparent: options.traceparent,
           contentHash: 'contentHash' in options ? options.contentHash : hash(count),
           data,
         }),
@@ -199,7 +204,7 @@ export async function createWorkerBench<Row>(
         prefix,
         clock,
         nextId: createUlidGenerator(clock),
-        logger: pino({ level: 'silent' }),
+        logger: options.logger ?? pino({ level: 'silent' }),
         slots: options.slots ?? createTransactionSlots(4, clock),
         batchRecordsMax: options.batchRecordsMax ?? 1000,
         recordAgeMaxMs: options.recordAgeMaxMs ?? 90 * DAY_MS,

@@ -16,6 +16,7 @@ import {
 import type { DeadLetter } from './deduplicate.ts';
 import { classifyFault, type Fault } from './faults.ts';
 import type { WaitsFor } from './partition-status.ts';
+import { traceFieldsOfRecords } from './record-trace.ts';
 import {
   BatchTooLarge,
   isRefusal,
@@ -92,7 +93,13 @@ export class BisectingStore<Row> {
         if (!(error instanceof BatchTooLarge)) throw error;
         const { topic, partition } = this.#partition;
         this.#deps.logger.info(
-          { topic, partition, records: chunk.length, reason: error.fault.text },
+          {
+            topic,
+            partition,
+            records: chunk.length,
+            reason: error.fault.text,
+            ...traceFieldsOfRecords(chunk),
+          },
           'batch failed, retrying with half its records',
         );
         this.#batchSize.halve(chunk.length);

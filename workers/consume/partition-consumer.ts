@@ -7,6 +7,7 @@ import { CrashSuspects } from './crash-suspects.ts';
 import { classifyFault, type Fault } from './faults.ts';
 import { PartitionStatus, type SlowReason } from './partition-status.ts';
 import type { StoredPosition } from './position-fencing.ts';
+import { traceFieldsOfRecords } from './record-trace.ts';
 import type { RoundMember, Rounds } from './rounds.ts';
 import type { StoreBatchDeps } from './store-batch.ts';
 import type { TransactionSlots } from './transaction-slots.ts';
@@ -42,6 +43,8 @@ export class PartitionConsumer<Row> {
    */
   #joinsRounds = false;
   #nextOffset: bigint;
+  /** The records of the batch that is being stored. */
+  #records: readonly LogRecord[] = [];
   #retentionWarnedMs = Number.NEGATIVE_INFINITY;
 
   constructor(
@@ -111,6 +114,7 @@ export class PartitionConsumer<Row> {
    */
   async handle(batch: LogBatch): Promise<void> {
     this.#status.beginBatch();
+    this.#records = batch.records;
     try {
       if (!this.#suspects.started) await this.#start(batch);
       this.#warnOfRetention(batch);
@@ -128,6 +132,7 @@ export class PartitionConsumer<Row> {
       } else this.#noteFault(classifyFault(error));
       throw error;
     } finally {
+      this.#records = [];
       this.#status.endBatch();
     }
   }
@@ -203,7 +208,11 @@ export class PartitionConsumer<Row> {
 
   #noteFault(fault: Fault): void {
     if (!this.#status.noteFault(fault)) return;
-    this.#deps.logger.warn({ ...this.#key, fault: fault.kind, reason: fault.text }, 'partition stalled');
+    const unstored = this.#records.filter(({ offset }) => offset >= this.#nextOffset);
+    this.#deps.logger.warn(
+      { ...this.#key, fault: fault.kind, reason: fault.text, ...traceFieldsOfRecords(unstored) },
+      'partition stalled',
+    );
   }
 
   #warnOfRetention(batch: LogBatch): void {
