@@ -13,12 +13,21 @@ import {
   settingsOf,
 } from '../../shared/config/config.ts';
 import { AppError } from '../../shared/errors.ts';
+import { readTraceSettings } from '../../shared/tracing/settings.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';
 
 /** A problem of a setting for one role. */
 interface RoleProblem extends ConfigProblem {
   readonly role: Role;
+}
+
+/** A setting that cannot be used, without which the process starts nevertheless. */
+interface SettingWarning {
+  readonly setting: string;
+  readonly problem: string;
+  /** What the process does instead, as it logs it at its start. */
+  readonly message: string;
 }
 
 export function addConfigCommands(program: Command, context: CommandContext): void {
@@ -40,9 +49,10 @@ export function addConfigCommands(program: Command, context: CommandContext): vo
       const problems = roles.flatMap((role) =>
         problemsOf(context, role).map((problem) => ({ role, ...problem })),
       );
+      const warnings = warningsOf(context, roles);
       const unknown = unknownNames(context);
-      if (options.json) context.printJson({ ok: problems.length === 0, roles, problems, unknown });
-      else printCheck(context, roles, problems, unknown);
+      if (options.json) context.printJson({ ok: problems.length === 0, roles, problems, warnings, unknown });
+      else printCheck(context, roles, { problems, warnings, unknown });
       if (problems.length > 0) {
         const count = new Set(problems.map(({ name }) => name)).size;
         const settings = count === 1 ? '1 setting is' : `${count} settings are`;
@@ -51,17 +61,46 @@ export function addConfigCommands(program: Command, context: CommandContext): vo
     });
 }
 
+interface Checked {
+  readonly problems: readonly RoleProblem[];
+  readonly warnings: readonly SettingWarning[];
+  /** Variables that look like settings but are none. */
+  readonly unknown: readonly string[];
+}
+
 function printCheck(
   context: CommandContext,
   roles: readonly Role[],
-  problems: readonly RoleProblem[],
-  unknown: readonly string[],
+  { problems, warnings, unknown }: Checked,
 ): void {
   if (problems.length === 0) context.print(`The settings are valid for: ${roles.join(', ')}`);
   else context.printTable(['role', 'setting', 'problem', 'example'], rowsOf(problems));
+  for (const { setting, problem, message } of warnings) {
+    context.print(`${setting} ${problem} (${message}).`);
+  }
   for (const name of unknown) {
     context.print(`${name} is no setting, so it has no effect. \`./sluice config show\` lists all settings.`);
   }
+}
+
+/** The lines that processes log about such settings. */
+const SETTING_IGNORED = 'setting ignored, its default is used';
+const TRACE_SETTING_UNUSABLE = 'trace setting cannot be used';
+
+/** Returns the warnings that the processes would log at their start, one per setting. */
+function warningsOf({ env }: CommandContext, roles: readonly Role[]): SettingWarning[] {
+  const warnings = new Map<string, SettingWarning>();
+  for (const { name: setting, problem } of roles.flatMap((role) => ignoredSettings(env, role))) {
+    warnings.set(setting, { setting, problem, message: SETTING_IGNORED });
+  }
+  // Commands export no traces.
+  if (roles.some((role) => role !== 'cli')) {
+    readTraceSettings(env, (setting, problem) => {
+      if (!warnings.has(setting))
+        warnings.set(setting, { setting, problem, message: TRACE_SETTING_UNUSABLE });
+    });
+  }
+  return [...warnings.values()];
 }
 
 /** Returns the variables that look like settings but are none, such as misspelled ones. */
@@ -151,12 +190,11 @@ function rolesToCheck(context: CommandContext): Role[] {
 }
 
 function problemsOf(context: CommandContext, role: Role): readonly ConfigProblem[] {
-  const ignored = ignoredSettings(context.env, role);
   try {
     context.config(settingsOf(role), role);
-    return ignored;
+    return [];
   } catch (error) {
-    if (error instanceof ConfigError) return [...error.problems, ...ignored];
+    if (error instanceof ConfigError) return error.problems;
     throw error;
   }
 }

@@ -47,8 +47,9 @@ value counts as not set. Each part checks only the settings that it reads. If on
 start: it prints every wrong setting with the allowed values and an example to standard error, and exits with code 1. It
 never prints values. Settings of metrics are the exception: a wrong one is a warning, and its default is used.
 
-\`./sluice config check\` does the same check without starting anything. \`./sluice config show\` prints where each value
-comes from. \`./sluice doctor\` checks whether the configured services can be reached.
+\`./sluice config check\` does the same check without starting anything, and prints the warnings about metrics and traces
+too. \`./sluice config show\` prints where each value comes from. \`./sluice doctor\` checks whether the configured
+services can be reached.
 
 In the column "read by", bold parts cannot start without the setting. \`npm start\` runs all parts in one process. It
 refuses to start if DATABASE_URL or KAFKA_BROKERS is set.

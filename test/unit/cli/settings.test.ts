@@ -38,3 +38,28 @@ describe('commands with invalid settings', () => {
     expect([...stderr.matchAll(/^ {2}(\w+) .*, for example \1=/gm)].map(([, name]) => name)).toEqual(names);
   });
 });
+
+it('config check prints what processes warn about at their start, and succeeds', async () => {
+  const env = {
+    METRICS_PORT: 'off',
+    OTEL_TRACES_EXPORTER: 'otlp',
+    OTEL_TRACES_SAMPLER: 'often',
+    OTEL_BSP_SCHEDULE_DELAY: 'x',
+  };
+  const lines = [
+    'METRICS_PORT must be a whole number from 0 to 65535 (setting ignored, its default is used).',
+    'OTEL_BSP_SCHEDULE_DELAY must be a number from 0 to 2147483647; 5000 is used (trace setting cannot be used).',
+  ];
+  const checked = await runSluice('config check', env);
+  expect(checked).toMatchObject({ code: 0, stderr: '' });
+  for (const line of lines) expect(checked.stdout).toContain(`\n${line}\n`);
+  expect(checked.stdout).toContain('\nOTEL_TRACES_SAMPLER must be one of always_on, ');
+  const { stdout } = await runSluice('config check --role gateway --json', env);
+  expect(JSON.parse(stdout).warnings.map(({ setting }: { setting: string }) => setting)).toEqual([
+    'METRICS_PORT',
+    'OTEL_TRACES_SAMPLER',
+    'OTEL_BSP_SCHEDULE_DELAY',
+  ]);
+  // Commands have no metrics and export no traces.
+  expect(JSON.parse((await runSluice('config check --role cli --json', env)).stdout).warnings).toEqual([]);
+});
