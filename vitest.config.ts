@@ -35,6 +35,19 @@ const AGAIN = {
   // The whole product, on the embedded log only.
   e2e: ['command-embedded', 'conformance-embedded', 'fuzz', 'pipeline-embedded', 'start'],
 };
+/**
+ * Set if the suites use a Citus cluster (test/support/citus.ts). Suites that cannot run there, with
+ * the reason:
+ */
+const citus = process.env.TEST_CITUS_URLS ?? process.env.SLUICE_TEST_CITUS;
+const NOT_ON_CITUS = {
+  sqlstates: 'distributed tables have no triggers, which raise the errors',
+  'operations-restore': 'restores one database of one server',
+  'log-embedded': 'the embedded log is for one process and one server',
+  'log-embedded-faults': 'the embedded log is for one process and one server',
+  'log-embedded-recent': 'the embedded log is for one process and one server',
+  'workers-embedded': 'the embedded log is for one process and one server',
+};
 /** Set if the composed services are running. */
 const composed = process.env.SLUICE_TEST_COMPOSED;
 /** `off`: tests of alerts and dashboards do not run, because .ci/prometheus runs them. */
@@ -99,6 +112,7 @@ export default defineConfig({
             ...(composed ? [] : ['test/containers/**']),
             ...(docker === 'off' ? ['test/integration/postgres-17.test.ts'] : []),
             ...(monitoring === 'off' ? ['test/monitoring/**'] : []),
+            ...(citus ? Object.keys(NOT_ON_CITUS).map((name) => `test/*/${name}.test.ts`) : []),
           ],
           globalSetup: ['test/support/global-setup.ts'],
         },

@@ -16,7 +16,7 @@ export default async function globalSetup(project: TestProject): Promise<() => P
   try {
     const postgres = await startTestPostgres();
     console.log(`Postgres for tests: ${postgres.how}`);
-    project.provide('postgresUrl', postgres.url);
+    project.provide('postgres', postgres.provided);
     return async () => {
       await Promise.all([postgres.stop(), stopKafka()]);
     };

@@ -8,19 +8,40 @@ import { startEmbeddedPostgres } from '../../embedded/postgres/postgres.ts';
 import { openClient } from '../../shared/postgres/client.ts';
 import { migrate } from '../../shared/postgres/migrate.ts';
 import { createPool, type Pool } from '../../shared/postgres/pool.ts';
+import { addNodes, type CitusNode, distributeTables, findCitusCluster, onServer } from './citus.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** Address of a database on the test server, from which others can be created. */
-    postgresUrl: string;
+    postgres: ProvidedPostgres;
   }
+}
+
+/** What test files need of the run's Postgres. */
+export interface ProvidedPostgres {
+  /**
+   * Addresses of a database on each server, in which others can be created: one server, or the
+   * nodes of a Citus cluster, the coordinator first.
+   */
+  readonly servers: readonly string[];
+  /** Name of the database on each server that test databases are copied from. */
+  readonly template: string;
 }
 
 /** The Postgres of one test run. */
 export interface TestPostgres {
-  readonly url: string;
+  readonly provided: ProvidedPostgres;
   /** A description of the server, for people. */
   readonly how: string;
+  stop(): Promise<void>;
+}
+
+interface Server {
+  readonly urls: readonly string[];
+  readonly how: string;
+  /** Set if the servers are a Citus cluster. */
+  readonly nodes?: readonly CitusNode[];
+  /** Whether the server outlives the run. */
+  readonly given: boolean;
   stop(): Promise<void>;
 }
 
@@ -49,36 +70,51 @@ export interface DatabaseBackup {
 const PREFIX = 'sluice_test';
 
 /**
- * Starts the run's only Postgres, or uses the server of TEST_DATABASE_URL, whose role must be
- * allowed to create databases. Creates the template that every test database is copied from.
+ * Starts the run's only Postgres, or uses a Citus cluster (see {@link findCitusCluster}) or the server of
+ * TEST_DATABASE_URL, whose role must be allowed to create databases. Creates the template that every
+ * test database is copied from.
  */
 export async function startTestPostgres(): Promise<TestPostgres> {
-  const given = process.env.TEST_DATABASE_URL;
-  const server = given
-    ? { url: given, how: 'the server of TEST_DATABASE_URL', stop: async () => {} }
-    : await startOwn();
+  const server = await findServer();
   const run = `${PREFIX}_${process.pid}`;
   const template = `${run}_template`;
   try {
-    await admin(server.url, `DROP DATABASE IF EXISTS ${template}`);
-    await admin(server.url, `CREATE DATABASE ${template}`);
-    await migrate({
-      connectionString: withDatabase(server.url, template),
-      logger: pino({ level: 'silent' }),
-    });
+    await createTemplate(server, template);
   } catch (error) {
     await server.stop();
     throw error;
   }
   return {
-    url: withTemplate(server.url, template),
+    provided: { servers: server.urls, template },
     how: server.how,
     async stop() {
       // Drops the template and all copies: a killed test file has dropped nothing.
-      if (given) await dropAll(given, run);
+      if (server.given) await Promise.all(server.urls.map((url) => dropAll(url, run)));
       await server.stop();
     },
   };
+}
+
+async function findServer(): Promise<Server> {
+  const citus = await findCitusCluster();
+  if (!('skipped' in citus)) return { ...citus, urls: citus.nodes.map(({ url }) => url), given: true };
+  const url = process.env.TEST_DATABASE_URL;
+  const server = url
+    ? { urls: [url], how: 'the server of TEST_DATABASE_URL', given: true, stop: async () => {} }
+    : await startOwn();
+  return { ...server, how: `${server.how} (no Citus: ${citus.skipped})` };
+}
+
+async function createTemplate({ urls, nodes }: Server, template: string): Promise<void> {
+  await onServers(urls, `DROP DATABASE IF EXISTS ${template}`, `CREATE DATABASE ${template}`);
+  const [connectionString, ...others] = urls.map((url) => withDatabase(url, template));
+  if (nodes) await addNodes([connectionString!, ...others], nodes);
+  await migrate({ connectionString: connectionString!, logger: pino({ level: 'silent' }) });
+  if (!nodes) return;
+  await distributeTables(connectionString!);
+  // The maintenance daemon of a database stays connected to it, and a database can only be copied
+  // while nobody is connected.
+  await disconnectAll(urls, template);
 }
 
 /**
@@ -93,10 +129,11 @@ export async function createTestDatabase(): Promise<TestDatabase> {
 
 /** Creates a database that the caller drops. */
 export async function copyTemplate(): Promise<TestDatabase> {
-  const { server, template } = splitTemplate(inject('postgresUrl'));
+  const { servers, template } = inject('postgres');
   const name = template.replace(/template$/, randomBytes(6).toString('hex'));
-  await admin(server, `CREATE DATABASE ${name} TEMPLATE ${template}`);
-  const url = withDatabase(server, name);
+  // Nodes of a cluster connect to the database of the same name, so the copies are a cluster, too.
+  await onServers(servers, `CREATE DATABASE ${name} TEMPLATE ${template}`);
+  const url = withDatabase(servers[0]!, name);
   const pool = createPool({
     connectionString: url,
     max: 10,
@@ -110,26 +147,29 @@ export async function copyTemplate(): Promise<TestDatabase> {
     pool,
     async backUp() {
       const copy = `${name}_copy`;
-      // A database can only be copied while nobody is connected to it.
-      await admin(server, `ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);
-      await admin(server, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`);
-      await admin(server, `CREATE DATABASE ${copy} TEMPLATE ${name}`);
-      await admin(server, `ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
+      await disconnectAll(servers, name);
+      await onServers(
+        servers,
+        `CREATE DATABASE ${copy} TEMPLATE ${name}`,
+        `ALTER DATABASE ${name} ALLOW_CONNECTIONS true`,
+      );
       return {
-        async restore() {
-          await admin(server, `DROP DATABASE ${name} WITH (FORCE)`);
-          await admin(server, `ALTER DATABASE ${copy} RENAME TO ${name}`);
-        },
+        restore: () =>
+          onServers(
+            servers,
+            `DROP DATABASE ${name} WITH (FORCE)`,
+            `ALTER DATABASE ${copy} RENAME TO ${name}`,
+          ),
       };
     },
     drop() {
-      dropping ??= pool.end().then(() => admin(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
+      dropping ??= pool.end().then(() => onServers(servers, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
       return dropping;
     },
   };
 }
 
-async function startOwn(): Promise<TestPostgres> {
+async function startOwn(): Promise<Server> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-'));
   const postgres = await startEmbeddedPostgres({
     dataDir,
@@ -138,8 +178,9 @@ async function startOwn(): Promise<TestPostgres> {
     settings: { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' },
   });
   return {
-    url: postgres.connectionString,
+    urls: [postgres.connectionString],
     how: 'its own Postgres, from npm',
+    given: false,
     async stop() {
       await postgres.stop();
       await rm(dataDir, { recursive: true, force: true });
@@ -160,29 +201,22 @@ async function dropAll(url: string, run: string): Promise<void> {
   }
 }
 
-async function admin(url: string, statement: string): Promise<void> {
-  const client = await openClient({ connectionString: url, applicationName: 'sluice-test-admin' });
-  try {
-    await client.query(statement);
-  } finally {
-    await client.end();
-  }
+/** Prevents connections to the database until ALLOW_CONNECTIONS is true, and ends all sessions. */
+async function disconnectAll(servers: readonly string[], name: string): Promise<void> {
+  await onServers(
+    servers,
+    `ALTER DATABASE ${name} ALLOW_CONNECTIONS false`,
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`,
+  );
+}
+
+/** Runs the statements on all servers, each server's in order. */
+async function onServers(servers: readonly string[], ...statements: string[]): Promise<void> {
+  await Promise.all(servers.map((url) => onServer(url, statements)));
 }
 
 function withDatabase(url: string, name: string): string {
   const changed = new URL(url);
   changed.pathname = `/${name}`;
   return changed.href;
-}
-
-/** Adds the run's template to the address's fragment, which passes it to the test processes. */
-function withTemplate(url: string, template: string): string {
-  return `${url}#${template}`;
-}
-
-function splitTemplate(provided: string): { server: string; template: string } {
-  const url = new URL(provided);
-  const template = url.hash.slice(1);
-  url.hash = '';
-  return { server: url.href, template };
 }
