@@ -9,6 +9,7 @@ import { packageRoot } from '../package-root.ts';
 import { tryAdvisoryLock } from './advisory-lock.ts';
 import { createPool, inTransaction, type Pool, type Queryable } from './pool.ts';
 import { DATABASE_UNSUITABLE, readServerFacts, requireServer, requireWritable } from './server-facts.ts';
+import { splitStatements } from './split-statements.ts';
 import { SQLSTATE, sqlStateOf } from './sqlstate.ts';
 import { requireOwnTables } from './table-rights.ts';
 
@@ -35,10 +36,11 @@ const LOCK_POLL_MS = 200;
 const TABLE_TIMEOUT_MS = 10_000;
 /**
  * Settings of a migration's transaction, in addition to those of every transaction. Migrations must
- * not depend on defaults or be cancelled by a timeout.
+ * not depend on defaults or be cancelled by a timeout. Citus refuses to change several tables with
+ * foreign keys to a reference table in parallel.
  */
 const SETTINGS = `set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0;
-  set local standard_conforming_strings = on; set local check_function_bodies = on`;
+  set local standard_conforming_strings = on; set local check_function_bodies = on; set local citus.multi_shard_modify_mode = 'sequential'`;
 
 /**
  * Applies the migrations that the database lacks to the current schema of the role, each in a
@@ -135,7 +137,8 @@ async function applyMigration(pool: Pool, name: string, options: LockOptions): P
       `create table if not exists schema_migrations (
          id serial primary key, name varchar(255) not null, run_on timestamp not null)`,
     );
-    await client.query(sql);
+    // One at a time: Citus sends the text of a query to its workers, which take one statement.
+    for (const statement of splitStatements(sql)) await client.query(statement);
     const runOn = new Date(systemClock.nowMs());
     await client.query('insert into schema_migrations (name, run_on) values ($1, $2)', [name, runOn]);
   });
