@@ -14,6 +14,7 @@ type AddCommand = (program: Command, context: CommandContext) => void;
  */
 const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   migrate: async () => (await import('./commands/migrate.ts')).addMigrateCommand,
+  distribute: async () => (await import('./commands/distribute.ts')).addDistributeCommand,
   topics: async () => (await import('./commands/topics.ts')).addTopicsCommands,
   tenants: async () => (await import('./commands/tenants.ts')).addTenantsCommands,
   keys: async () => (await import('./commands/keys.ts')).addKeysCommands,

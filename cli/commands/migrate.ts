@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { migrate } from '../../shared/postgres/migrate.ts';
 import type { CommandContext } from '../context.ts';
+import { needsDistribute } from '../distribute/distribute.ts';
 import { JSON_OPTION } from '../options.ts';
 
 export function addMigrateCommand(program: Command, context: CommandContext): void {
@@ -10,11 +11,14 @@ export function addMigrateCommand(program: Command, context: CommandContext): vo
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample: DATABASE_URL=postgres://… ./sluice migrate')
     .action(async (options: { json?: boolean }) => {
-      const applied = await context.withDatabase(({ connectionString }) =>
-        migrate({ connectionString, logger: context.logger }),
-      );
+      const { applied, isUndistributed } = await context.withDatabase(async ({ connectionString, pool }) => ({
+        applied: await migrate({ connectionString, logger: context.logger }),
+        isUndistributed: await needsDistribute(pool),
+      }));
       if (options.json) return context.printJson({ applied });
-      if (applied.length === 0) return context.print('The database is up to date.');
-      context.print(...applied.map((name) => `applied ${name}`), 'Next: ./sluice topics create');
+      if (applied.length > 0) context.print(...applied.map((name) => `applied ${name}`));
+      else context.print('The database is up to date.');
+      if (isUndistributed) return context.print('Next: ./sluice distribute, because the database has Citus');
+      if (applied.length > 0) context.print('Next: ./sluice topics create');
     });
 }

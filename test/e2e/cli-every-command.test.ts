@@ -95,6 +95,7 @@ function capturedWebhook(): string {
 
 const EXPECTED: Readonly<Record<string, Expected>> = {
   migrate: { args: () => '', needs: database },
+  distribute: { args: () => '', needs: database },
   'topics accept': { args: () => '', needs: log },
   'topics create': { args: () => '--replicas 1', needs: log },
   'tenants create': { args: (_, n) => `made-${n}`, needs: database },

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { DISTRIBUTED } from '../../cli/distribute/tables.ts';
 import { ROOT } from '../support/program.ts';
 
 /**
@@ -9,24 +10,8 @@ import { ROOT } from '../support/program.ts';
  */
 
 const FOLDERS = ['shared', 'gateway', 'admin', 'workers', 'cli', 'embedded'];
-const MIGRATIONS = join(ROOT, 'shared/postgres/migrations');
 
-/** Tables that name a tenant but are not sharded, with the reason. */
-const NOT_SHARDED: Readonly<Record<string, string>> = {
-  tenants: 'every shard holds a copy: foreign keys lead to it',
-  api_keys: 'secrets are unique over all tenants',
-  dead_letters: 'written with the position of its partition, which belongs to no tenant',
-  analytics_readers: 'named after roles, which belong to the server',
-  tenant_usage: 'small, and swept over all tenants',
-  credential_erasures: 'small, and swept over all tenants',
-  erasures: 'small: one row per request',
-  erased_ids: 'small, and read and swept over all tenants',
-  data_quality: 'small, and swept over all tenants',
-  data_quality_deltas: 'small, and listed over all tenants',
-  webhook_recoveries: 'small: one row per job; listed and swept over all tenants',
-};
-
-const SHARDED = shardedTables();
+const SHARDED: readonly string[] = DISTRIBUTED;
 
 interface Rule {
   readonly name: string;
@@ -288,17 +273,6 @@ function usesSharded(statement: string): boolean {
 
 function withoutQuoted(statement: string): string {
   return statement.replace(/'[^']*'|"[^"]*"/g, "''");
-}
-
-/** Returns the tables of the migrations that have a tenant and are sharded by it. */
-function shardedTables(): string[] {
-  const sql = readdirSync(MIGRATIONS)
-    .map((file) => readFileSync(join(MIGRATIONS, file), 'utf8'))
-    .join('\n');
-  const tables = [...sql.matchAll(/^create table (\w+) \(\n(.*?)^\)/gms)];
-  return tables
-    .filter(([, name, columns]) => /^ {2}tenant_id text/m.test(columns!) && !(name! in NOT_SHARDED))
-    .map(([, name]) => name!);
 }
 
 function allSources(): { readonly file: string; readonly source: string }[] {
