@@ -12,6 +12,7 @@ import { PositionWatch } from './consume/position-watch.ts';
 import { createProgressWatch } from './consume/progress.ts';
 import type { TopicStatus } from './consume/topic-status.ts';
 import { createTransactionSlots } from './consume/transaction-slots.ts';
+import { reportDatabaseNodes } from './database-nodes.ts';
 import { startImportWatch } from './import-watch.ts';
 import { agentMetadata } from './kinds/agent-metadata.ts';
 import { automationEvents } from './kinds/automation-events.ts';
@@ -98,13 +99,14 @@ export function startWorkers(deps: WorkersDeps): Workers {
     return startKind(kind, { ...consumeDeps, recordAgeMaxMs }, deps.credentialsTtlMs);
   });
   const positions = new PositionWatch({ pool, clock, consumers });
-  const stopReporting = reportOpenDeadLetters(pool, consumers, () => clock.nowMs());
+  const nowMs = () => clock.nowMs();
+  const reports = [reportOpenDeadLetters(pool, consumers, nowMs), reportDatabaseNodes(pool, nowMs)];
   const observer = observe(consumers, positions, clock, health);
   return {
     status: () => consumers.map((consumer) => consumer.status()),
     async close() {
       clearInterval(observer);
-      stopReporting();
+      for (const endReport of reports) endReport();
       await Promise.all(consumers.map((consumer) => consumer.close()));
       await Promise.all([maintenance.close(), imports.close(), positions.close()]);
     },

@@ -9,6 +9,7 @@ import { checking, type Finding, skipped } from '../doctor/finding.ts';
 import { checkStoredKeys, findKeyRing } from '../doctor/keys.ts';
 import { instanceListeners, type Listener, listenersOf } from '../doctor/listeners.ts';
 import { checkDisk, checkNode, checkOpenFiles, checkSettings } from '../doctor/machine.ts';
+import { checkNodes } from '../doctor/nodes.ts';
 import { checkPort } from '../doctor/ports.ts';
 import { checkDatabase, checkImports, checkLog, checkNotifications } from '../doctor/services.ts';
 import { type UsableSettings, usableSettings } from '../doctor/settings.ts';
@@ -104,10 +105,12 @@ async function examineDatabase(
   config: Config,
 ): Promise<readonly Finding[]> {
   const found = await checkDatabase(pool, clock);
+  const isUnfit = found.some(({ check, status }) => status === 'problem' && check === 'database');
   const usable = !found.some(({ check, status }) => status === 'problem' && check !== 'clock');
   return [
     ...found,
     ...(embedded || !usable ? [] : await checkNotifications({ pool, directUrl: config.DATABASE_DIRECT_URL })),
+    ...(embedded || isUnfit ? [] : await checkNodes(pool, usable)),
     ...(usable && keyRing ? await checkStoredKeys(pool, keyRing) : []),
   ];
 }

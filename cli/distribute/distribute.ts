@@ -74,7 +74,12 @@ export async function distribute({ pool, shards, onStep }: DistributeOptions): P
   );
 }
 
-async function requireCoordinator(db: Queryable): Promise<void> {
+/**
+ * Resolves unless the database is a worker of Citus, which must not be changed by itself. Rejects with
+ * AppError `NOT_DISTRIBUTABLE`.
+ */
+export async function requireCoordinator(db: Queryable): Promise<void> {
+  if (!(await hasCitus(db))) return;
   const coordinator = await readCoordinator(db);
   if (coordinator === undefined) return;
   throw notDistributable([`DATABASE_URL leads to a worker node: set it to the coordinator ${coordinator}`]);

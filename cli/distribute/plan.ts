@@ -61,16 +61,15 @@ export function nodeProblems(nodes: readonly DatabaseNode[]): string[] {
   }
   for (const { address, active, role } of nodes) {
     if (active || role === 'standby') continue;
-    problems.push(
-      `the node ${address} is not active: run \`select citus_activate_node(${argumentsOf(address)})\``,
-    );
+    problems.push(`the node ${address} is not active: ${activate(address)}`);
   }
   return problems;
 }
 
-function argumentsOf(address: string): string {
+/** Returns what to do about a node that is not active. */
+export function activate(address: string): string {
   const colon = address.lastIndexOf(':');
-  return `'${address.slice(0, colon)}', ${address.slice(colon + 1)}`;
+  return `run \`select citus_activate_node('${address.slice(0, colon)}', ${address.slice(colon + 1)})\``;
 }
 
 /** Returns which tables are stored otherwise than Sluice needs, each with what to do. */

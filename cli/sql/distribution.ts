@@ -87,3 +87,11 @@ export async function readCoordinator(db: Queryable): Promise<string | undefined
   );
   return rows[0] && (rows[0].address ?? '');
 }
+
+/** Returns the number of jobs of Citus that move shards, or wait to do so. */
+export async function countRebalances(db: Queryable): Promise<number> {
+  const { rows } = await db.query<{ jobs: number }>(
+    `select count(*)::integer as jobs from pg_dist_background_job where state in ('scheduled', 'running', 'failing')`,
+  );
+  return rows[0]!.jobs;
+}

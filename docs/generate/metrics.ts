@@ -19,7 +19,7 @@ interface Described {
 const SECTIONS: readonly (readonly [title: string, names: RegExp])[] = [
   ['Listeners with operations', /^sluice_(http|access_log)_/],
   ['Gateway', /^sluice_(gateway|records|unknown_members|publish|kafka|tenant)_/],
-  ['Workers', /^sluice_(worker|dead_letters)_/],
+  ['Workers', /^sluice_(worker_|dead_letters_|database_nodes)/],
   ['Webhooks', /^sluice_webhook_/],
   ['Every process', /^sluice_/],
 ];
