@@ -3,6 +3,7 @@ import { AppError, errorMessage } from '../shared/errors.ts';
 import type { Logger } from '../shared/logging.ts';
 import { createPool, type Pool } from '../shared/postgres/pool.ts';
 import { databaseTrouble } from '../shared/postgres/refusals.ts';
+import { findCitus } from '../shared/postgres/server-facts.ts';
 import { connectionStringOf, readConnectionFile } from './data-dir/connection-file.ts';
 
 /** A pooler without a free session accepts connections and does not answer. */
@@ -25,7 +26,9 @@ export async function openDatabase(config: Config<DatabaseSetting>, logger: Logg
   const connectionString = config.DATABASE_URL ?? (await embeddedConnectionString(config.SLUICE_DATA_DIR));
   const pool = createPool({ connectionString, max: 2, applicationName: 'sluice-cli', logger });
   try {
-    await pool.query({ text: 'select 1', query_timeout: ANSWER_TIMEOUT_MS });
+    await findCitus(pool, {
+      query: (text) => pool.query({ text: text as string, query_timeout: ANSWER_TIMEOUT_MS }),
+    });
   } catch (error) {
     await pool.end();
     throw new AppError(

@@ -74,6 +74,25 @@ export function arrayParameter(type: ColumnType, values: readonly unknown[]): Bu
   return (binary && binaryArray(binary, values)) ?? arrayText(type, values);
 }
 
+/**
+ * Returns the elements of an {@link arrayParameter} as parameters of their own: the bytes of a
+ * binary array, else texts. Arrays of texts are always binary, so no text has to be unquoted.
+ */
+export function elementsOf(array: Buffer | string): (Buffer | string | null)[] {
+  if (typeof array === 'string') {
+    const elements = array.slice(1, -1).split(',');
+    return elements.map((element) => (element === 'NULL' ? null : element));
+  }
+  const elements: (Buffer | null)[] = [];
+  for (let at = HEADER_BYTES; at < array.length; ) {
+    const start = at + 4;
+    const bytes = array.readInt32BE(at);
+    at = start + Math.max(bytes, 0);
+    elements.push(bytes === NULL_BYTES ? null : array.subarray(start, at));
+  }
+  return elements;
+}
+
 /** Returns the OID of a type that has a binary form. */
 export function oidOf(type: ColumnType): number {
   return BINARY_TYPES[type]!.oid;

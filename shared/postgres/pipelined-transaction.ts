@@ -25,6 +25,7 @@ const preparedOf = new WeakMap<Queryable, Prepared>();
  */
 export class PipelinedTransaction implements Queryable {
   readonly pipeline = true;
+  readonly isCitus: boolean;
   readonly unanswered: Queryable;
   readonly #connection: Queryable;
   readonly #prepare: boolean;
@@ -34,8 +35,10 @@ export class PipelinedTransaction implements Queryable {
   constructor(connection: Queryable, { prepare }: { readonly prepare: boolean }) {
     this.#connection = connection;
     this.#prepare = prepare;
+    this.isCitus = connection.isCitus ?? false;
     this.unanswered = {
       pipeline: true,
+      isCitus: this.isCitus,
       query: async (statement, values) => {
         this.#sendUnanswered(this.#toStatement(statement, values));
         return { rows: [], rowCount: null };
@@ -63,7 +66,7 @@ export class PipelinedTransaction implements Queryable {
 
   #toStatement(given: string | Statement, values: unknown[] | undefined): Statement {
     const statement = typeof given === 'string' ? { text: given, ...(values && { values }) } : given;
-    if (!this.#prepare || !statement.values?.length) return statement;
+    if (!this.#prepare || !statement.values?.length || statement.preparable === false) return statement;
     const name = this.#nameOf(statement.text);
     return name === undefined ? statement : { ...statement, name };
   }

@@ -1,12 +1,14 @@
 import pg from 'pg';
 import { parseIntoClientConfig } from 'pg-connection-string';
 import type { Logger } from '../logging.ts';
+import { beginTexts, type TransactionOptions } from './begin-transaction.ts';
 import { PipelinedTransaction } from './pipelined-transaction.ts';
 import { withoutAnswer } from './pipelining.ts';
 import { poolsWithoutPreparing } from './prepared-statements.ts';
 import type { Queryable, Statement } from './queryable.ts';
-import { isPlanOutdated, isPreparedStatementLost, isReadOnly } from './sqlstate.ts';
+import { isPlanOutdated, isPreparedStatementLost, isReadOnly, ofCitus } from './sqlstate.ts';
 
+export type { TransactionOptions } from './begin-transaction.ts';
 export type { Queryable, QueryResult, Statement } from './queryable.ts';
 
 /** A pool of connections to one database. */
@@ -31,6 +33,8 @@ export interface Pool extends Queryable {
   readonly idleCount: number;
   /** Number of callers that wait for a connection. */
   readonly waitingCount: number;
+  /** Set by `findCitus`. A pool passes it on to its connections. */
+  isCitus: boolean;
   readonly options: Pick<PoolOptions, 'max'>;
 }
 
@@ -90,7 +94,7 @@ export function resultTypes(): pg.CustomTypesConfig {
 
 /**
  * Creates a pool with {@link resultTypes}. A statement that writes outside a transaction gets its
- * own transaction, see {@link beginStatement}. Losing the database never ends the process.
+ * own transaction, see {@link beginTexts}. Losing the database never ends the process.
  */
 export function createPool(options: PoolOptions): Pool {
   const pool = new pg.Pool({
@@ -123,7 +127,11 @@ export function createPool(options: PoolOptions): Pool {
     // As if each connection was lost. The pool adds a member to the error of an idle connection.
     for (const client of clients) client.emit('error', Object.assign(new Error(message), reason));
   };
-  return withOwnTransactions(Object.assign(pool, { closeConnections }) as unknown as Pool);
+  const opened = Object.assign(pool, { closeConnections, isCitus: false });
+  pool.on('acquire', (client) => {
+    if (opened.isCitus) Object.assign(client, { isCitus: true });
+  });
+  return withOwnTransactions(opened as unknown as Pool);
 }
 
 const WRITES = /^\s*(insert|update|delete|with)\b/i;
@@ -133,7 +141,10 @@ function withOwnTransactions(pool: Pool): Pool {
   const queryAlone: Queryable['query'] = pool.query.bind(pool);
   const query: Queryable['query'] = async (statement, values) => {
     const config = typeof statement === 'string' ? { text: statement, ...(values && { values }) } : statement;
-    if (!WRITES.test(config.text)) return await queryAlone(statement, values);
+    if (!WRITES.test(config.text)) {
+      const answer = queryAlone(statement, values);
+      return await (pool.isCitus ? answer.catch((error) => Promise.reject(ofCitus(error))) : answer);
+    }
     return await inTransaction(pool, (client) => client.query(config), {
       answerTimeoutMs: config.query_timeout,
     });
@@ -142,56 +153,6 @@ function withOwnTransactions(pool: Pool): Pool {
 }
 
 const ROLLBACK: Statement = { text: 'rollback', query_timeout: ROLLBACK_TIMEOUT_MS };
-
-const IDLE_TIMEOUT_MS = 30_000;
-
-export interface TransactionOptions {
-  /**
-   * Milliseconds without a statement after which the server ends the transaction, so that a frozen
-   * or disconnected process does not hold locks. Default 30,000.
-   */
-  readonly idleTimeoutMs?: number;
-  /**
-   * Milliseconds after which a statement that waits for a lock fails (SQLSTATE 55P03). Default: no
-   * limit.
-   */
-  readonly lockTimeoutMs?: number;
-  /**
-   * Milliseconds after which the server cancels a statement (SQLSTATE 57014). A shorter timeout of
-   * the session still applies. Default: the session's limit.
-   */
-  readonly statementTimeoutMs?: number;
-  /**
-   * Milliseconds after which a BEGIN or COMMIT without an answer fails. Default: the pool's limit.
-   */
-  readonly answerTimeoutMs?: number | undefined;
-  /**
-   * Whether the planner should use indexes even where it estimates that reading a whole table is
-   * cheaper. For statements on few rows of a queue, most of whose rows may be dead.
-   */
-  readonly preferIndexes?: boolean;
-  /**
-   * Whether to send statements without waiting where nobody needs the answer, BEGIN among them, if
-   * the pool permits it; see {@link PipelinedTransaction}. The first statement must only read and
-   * lock, in case that BEGIN fails.
-   */
-  readonly pipelined?: boolean;
-  /**
-   * Whether a pipelined transaction prepares its statements, unless a pooler has lost some. Default
-   * false.
-   */
-  readonly prepare?: boolean;
-  /**
-   * Whether all statements see the same snapshot. A statement that changes a row which has changed
-   * since then fails with SQLSTATE 40001.
-   */
-  readonly snapshot?: boolean;
-  /**
-   * Whether each sort and hash table may use 64 MB of memory. For statements that read many rows and
-   * return few.
-   */
-  readonly largeSorts?: boolean;
-}
 
 /**
  * Runs `work` in one transaction on one connection, and rolls back if `work` throws. Discards the
@@ -214,7 +175,9 @@ export async function inTransaction<T>(
     const prepare = options.prepare === true && !poolsWithoutPreparing.has(pool);
     const transaction =
       options.pipelined && client.pipeline ? new PipelinedTransaction(client, { prepare }) : client;
-    await withoutAnswer(transaction).query(timed(beginStatement(options), options));
+    for (const text of beginTexts(options, pool.isCitus)) {
+      await withoutAnswer(transaction).query(timed(text, options));
+    }
     const result = await work(transaction);
     await transaction.query(timed('commit', options));
     return result;
@@ -227,7 +190,7 @@ export async function inTransaction<T>(
     } catch (rollbackError) {
       broken ??= rollbackError as Error;
     }
-    throw error;
+    throw pool.isCitus ? ofCitus(error) : error;
   } finally {
     client.removeListener('error', onError);
     client.release(broken);
@@ -236,46 +199,4 @@ export async function inTransaction<T>(
 
 function timed(text: string, { answerTimeoutMs }: TransactionOptions): Statement {
   return { text, ...(answerTimeoutMs !== undefined && { query_timeout: answerTimeoutMs }) };
-}
-
-/**
- * Returns the statement that begins a transaction, in one round trip, with the settings on which
- * its statements rely. A database, a role or a pooler may have changed these settings for the
- * session. Read-only defaults, statement_timeout and transaction_timeout are left to the operator.
- */
-function beginStatement(options: TransactionOptions = {}): string {
-  const { idleTimeoutMs = IDLE_TIMEOUT_MS, lockTimeoutMs = 0, statementTimeoutMs } = options;
-  return [
-    options.snapshot ? 'begin isolation level repeatable read' : 'begin isolation level read committed',
-    ...Object.entries({
-      idle_in_transaction_session_timeout: Math.trunc(idleTimeoutMs),
-      lock_timeout: Math.trunc(lockTimeoutMs),
-      ...STATEMENT_SETTINGS,
-    }).map(([name, value]) => `set local ${name} = ${value}`),
-    DURABLE,
-    ...(options.largeSorts ? ["set local work_mem = '64MB'"] : []),
-    ...(options.preferIndexes ? ['set local enable_seqscan = off'] : []),
-    ...(statementTimeoutMs === undefined ? [] : [lowerStatementTimeout(Math.trunc(statementTimeoutMs))]),
-  ].join('; ');
-}
-
-const STATEMENT_SETTINGS = {
-  // Bulk statements send NULL inside arrays, which with `off` would be read as text.
-  array_nulls: 'on',
-  client_encoding: 'UTF8',
-  // Fixes the text form of times inside statements.
-  datestyle: 'ISO',
-};
-
-/**
- * Makes the commit of the transaction durable: a reported commit must survive a crash. Can be part
- * of the transaction's only statement. Changes only synchronous_commit = off; all other values
- * stay.
- */
-export const DURABLE = `select set_config('synchronous_commit', 'on', true) as mode where current_setting('synchronous_commit') = 'off'`;
-
-/** Returns SQL that lowers the session's statement_timeout, where 0 means no limit. */
-function lowerStatementTimeout(ms: number): string {
-  return `select set_config('statement_timeout', '${ms}', true)
-    where current_setting('statement_timeout')::interval not between interval '1 ms' and interval '${ms} ms'`;
 }

@@ -12,6 +12,8 @@ export interface Statement {
    * names. Not for connections through a pooler.
    */
   readonly name?: string;
+  /** Whether a pipelined transaction may prepare the statement. Default true. */
+  readonly preparable?: boolean;
   /**
    * Milliseconds without a response after which the statement rejects. Default: the pool's timeout.
    */
@@ -20,6 +22,8 @@ export interface Statement {
 
 /** Runs statements: a pool, or one connection inside a transaction. */
 export interface Queryable {
+  /** Whether the database is a Citus cluster, which shards tables by tenant; see `findCitus`. */
+  readonly isCitus?: boolean;
   /**
    * Whether statements are sent before the previous ones are answered. Set on connections of a pool
    * with this option only.

@@ -6,7 +6,7 @@ import { checkSchema } from './migrate.ts';
 import type { Pool, Queryable } from './pool.ts';
 import { DATABASE_REFUSED, databaseRefusal, databaseTrouble } from './refusals.ts';
 import { requireKeys } from './require-keys.ts';
-import { readServerFacts, requireServer } from './server-facts.ts';
+import { findCitus, readServerFacts, requireServer } from './server-facts.ts';
 import { isDatabaseUnavailable, isSessionRefused } from './sqlstate.ts';
 
 export interface RequireSchemaOptions {
@@ -69,6 +69,7 @@ async function requireFit({
     query: (text) => pool.query({ text: text as string, query_timeout: answerTimeoutMs }),
   };
   requireServer(await readServerFacts(db));
+  await findCitus(pool, db);
   await checkSchema(db);
   if (keyRing) await requireKeys(pool, keyRing);
 }

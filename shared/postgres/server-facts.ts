@@ -27,6 +27,17 @@ export interface ServerFacts {
   readonly readOnly: boolean;
 }
 
+/**
+ * Finds out whether the database is a Citus cluster. The pool then sends statements that Citus takes
+ * where the fastest ones of Postgres are refused, or block other tenants.
+ */
+export async function findCitus(pool: Pool, db: Queryable = pool): Promise<void> {
+  const { rows } = await db.query<{ found: boolean }>(
+    `select exists (select 1 from pg_extension where extname = 'citus') as found`,
+  );
+  pool.isCitus = rows[0]!.found;
+}
+
 const IS_READ_ONLY = `current_setting('transaction_read_only') = 'on'`;
 
 /** Reads the version, the clock, and settings that statements cannot override. */

@@ -1,4 +1,4 @@
-import { AppError, errorCode } from '../errors.ts';
+import { AppError, errorCode, errorMessage } from '../errors.ts';
 
 /** The SQLSTATEs that are handled in the code, by their names in Postgres' manual (appendix A). */
 export const SQLSTATE = {
@@ -25,6 +25,7 @@ export const SQLSTATE = {
   LOCK_NOT_AVAILABLE: '55P03',
   QUERY_CANCELED: '57014',
   RAISE_EXCEPTION: 'P0001',
+  INTERNAL_ERROR: 'XX000',
 } as const;
 
 /**
@@ -111,4 +112,20 @@ export function isPreparedStatementLost(error: unknown): boolean {
 /** Returns whether a prepared statement may return other types than when it was prepared. */
 export function isPlanOutdated(error: unknown): boolean {
   return sqlStateOf(error) === SQLSTATE.FEATURE_NOT_SUPPORTED;
+}
+
+/** AppError code (retryable) of a Citus cluster that cannot run a statement now. */
+export const CITUS_UNAVAILABLE = 'CITUS_UNAVAILABLE';
+
+/**
+ * Returns the error of a statement on Citus. Citus reports a shard that is being moved, and a node
+ * that has failed, as internal errors, which are defects on any other server.
+ */
+export function ofCitus(error: unknown): unknown {
+  if (sqlStateOf(error) !== SQLSTATE.INTERNAL_ERROR) return error;
+  return new AppError(
+    CITUS_UNAVAILABLE,
+    `a node of the Citus cluster failed, or a shard is being moved (SQLSTATE ${SQLSTATE.INTERNAL_ERROR}): ${errorMessage(error)}`,
+    { retryable: true, cause: error },
+  );
 }

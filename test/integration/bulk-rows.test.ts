@@ -105,6 +105,41 @@ describe('rows as one array per column', () => {
     expect(stored.rows).toEqual(rows);
   });
 
+  it('are stored alike as lists of values, which Citus gets', async () => {
+    const values: Record<ColumnType, unknown[]> = {
+      text: [...HOSTILE, null],
+      integer: [0, -1, 2_147_483_647, null],
+      bigint: [0n, 9_223_372_036_854_775_807n, -(2 ** 40), null],
+      'double precision': [0, -1.5, 1e-300, null],
+      date: ['2026-01-31', null],
+      bytea: [Buffer.from([]), Buffer.from([0, 34, 255]), null],
+      utf8: ['ä 漢 😀', null],
+      hex: ['00ff', null],
+      timestamptz: [0, 1_795_000_000_123, null],
+      json: HOSTILE.map((text) => JSON.stringify({ text })),
+      'text[]': [[], HOSTILE, null],
+    };
+    const types = Object.keys(values) as ColumnType[];
+    const nameOf = (type: ColumnType) => type.replace(/\W/g, '_');
+    const columns = types.map(
+      (type): Column<number> => ({ name: nameOf(type), type, value: (row) => values[type][row] }),
+    );
+    const typeOf = (type: ColumnType) => (type === 'utf8' || type === 'hex' ? 'bytea' : type);
+    const definition = types.map((type) => `"${nameOf(type)}" ${typeOf(type)}`).join(', ');
+    await database.pool.query(
+      `create table as_arrays (${definition}); create table as_values (${definition})`,
+    );
+    const rows = [...HOSTILE.keys(), HOSTILE.length];
+    await insertRows(database.pool, 'as_arrays', columns, rows);
+    const citus = { isCitus: true, query: database.pool.query };
+    await insertRows(citus, 'as_values', columns, rows);
+    const stored = await Promise.all(
+      ['as_arrays', 'as_values'].map((table) => database.pool.query(`select * from ${table}`)),
+    );
+    expect(stored[0]!.rows).toHaveLength(rows.length);
+    expect(stored[1]!.rows).toEqual(stored[0]!.rows);
+  });
+
   it('have one parameter for a value that all rows have', async () => {
     const columns: Column<number>[] = [
       { name: 'text', type: 'text', same: '"{NULL}' },

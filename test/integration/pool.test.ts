@@ -33,6 +33,21 @@ describe('a pool', () => {
     await expect(inTransaction(pool, async () => undefined)).rejects.toThrow();
   });
 
+  it('sends the lock timeout to the workers of a Citus cluster', async () => {
+    const { url } = await createTestDatabase();
+    pool = createPool({
+      connectionString: url,
+      max: 1,
+      applicationName: 'sluice-test',
+      logger: pino({ level: 'silent' }),
+    });
+    const setting = `select current_setting('citus.propagate_set_commands', true) as value`;
+    const inBegun = (opened: Pool) =>
+      inTransaction(opened, async (db) => [db.isCitus, (await db.query(setting)).rows[0].value]);
+    pool.isCitus = true;
+    expect(await inBegun(pool)).toEqual([true, 'local']);
+  });
+
   it('replaces all connections once a write fails because the server only reads', async () => {
     const { url } = await createTestDatabase();
     pool = createPool({

@@ -60,7 +60,7 @@ const RULES: readonly Rule[] = [
       !(
         /^insert into/.test(statement) && !/\bselect\b/.test(statement)
           ? /^insert into \S+ (as \w+ )?\([^)]*\btenant_id\b/
-          : /\b(where|on|and)\s+\(?(\w+\.)?tenant_id = (\$\d|\w+\.tenant_id\b|any ?\(\$\d)/
+          : /\b(where|on|and)\s+\(?(\w+\.)?tenant_id = (\$\d|\w+\.tenant_id\b|any ?\(\$\d|tenantOf\()/
       ).test(statement),
     bad: [
       'select 1 from event_keys where key = $1',
@@ -141,7 +141,7 @@ const EXCEPTIONS: readonly {
     reason: 'reports how far the clock of the database is off',
   },
   {
-    file: 'shared/postgres/pool.ts',
+    file: 'shared/postgres/begin-transaction.ts',
     rule: 'times come from the code',
     part: "current_setting('statement_timeout')::interval",
     reason: 'compares a setting, and reads no table',
@@ -169,7 +169,6 @@ const EXCEPTIONS: readonly {
         'decides about a week of all tenants',
       ],
       ['workers/sql/message-sent-deltas.ts', 'group by tenant_id', 'finds what to compact, per tenant'],
-      ['workers/sql/event-keys.ts', 'with sent as (§)', 'inserts rows of given tenants and returns theirs'],
       ['shared/postgres/export-page.ts', 'limit 1', 'finds the next position with a row, of any tenant'],
       ['workers/webhooks/sql/totals.ts', 'as queued', 'counts the deliveries of all tenants'],
       ['workers/webhooks/sql/totals.ts', 'as disabled', 'counts the endpoints of all tenants'],
@@ -189,7 +188,12 @@ const EXCEPTIONS: readonly {
         'with new_pairs as materialized (§)',
         'each of its parts names the tenant',
       ],
-      ['shared/postgres/bulk-rows.ts', 'insert into §', 'the columns are those of its callers'],
+      ['shared/postgres/bulk-rows.ts', 'insert into § (§)', 'the columns are those of its callers'],
+      [
+        'workers/webhooks/sql/due-endpoints.ts',
+        'with recursive queued',
+        'finds the endpoints of all tenants',
+      ],
     ] as const
   ).map(([file, part, reason]) => ({ file, rule: 'names the tenant', part, reason })),
   {
@@ -321,8 +325,8 @@ interface Literal {
   /** Name of the constant to which the literal is assigned. */
   readonly name: string | undefined;
   /**
-   * The text. `§NAME§` stands for an expression that is a constant's name, `f(x)` for `f('x')`, and
-   * `§§` for any other expression.
+   * The text. `§NAME§` stands for an expression that is a constant's name, `f(x)` for `f('x')` and
+   * `f('x', values)`, and `§§` for any other expression.
    */
   readonly text: string;
 }
@@ -378,8 +382,8 @@ function literalsOf(source: string): Literal[] {
         at = from;
         code('}');
         const expression = source.slice(from, at);
-        const [call] = /^\w+\('[^']*'\)$/.exec(expression) ?? [];
-        text += call?.replaceAll("'", '') ?? `§${/^[A-Z_]+$/.test(expression) ? expression : ''}§`;
+        const [call] = /^\w+\('[^']*'(, values)?\)$/.exec(expression) ?? [];
+        text += call?.replace(/'|, values/g, '') ?? `§${/^[A-Z_]+$/.test(expression) ? expression : ''}§`;
       } else text += source[at];
     }
     literals.push({ name: nameBefore(start), text });

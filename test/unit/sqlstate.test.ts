@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { isTransient, sqlStateOf } from '../../shared/postgres/sqlstate.ts';
+import {
+  CITUS_UNAVAILABLE,
+  isDatabaseUnavailable,
+  isTransient,
+  ofCitus,
+  sqlStateOf,
+} from '../../shared/postgres/sqlstate.ts';
 
 const serverError = (code: string) => Object.assign(new Error('refused'), { severity: 'ERROR', code });
 
@@ -25,5 +31,20 @@ describe('SQLSTATE of an error', () => {
 
   it.each(['22021', '23505', '42501', '42P01', 'XX000'])('%s is permanent', (sqlState) => {
     expect(isTransient(sqlState)).toBe(false);
+  });
+});
+
+describe('an error on Citus', () => {
+  it('can be retried if it is an internal one, because a shard moves or a node has failed', () => {
+    const internal = serverError('XX000');
+    expect(isDatabaseUnavailable(internal)).toBe(false);
+    expect(isDatabaseUnavailable(ofCitus(internal))).toBe(true);
+    expect(ofCitus(internal)).toMatchObject({ code: CITUS_UNAVAILABLE, retryable: true, cause: internal });
+  });
+
+  it('stays as it is otherwise', () => {
+    for (const error of [serverError('23514'), serverError('XX001'), new TypeError('bug')]) {
+      expect(ofCitus(error)).toBe(error);
+    }
   });
 });

@@ -1,7 +1,13 @@
 import { AppError, BATCH_BOUND_EXCEEDED, errorCode } from '../../shared/errors.ts';
 import { POSITION_LOST } from '../../shared/log/log.ts';
 import { databaseRefusal, databaseTrouble } from '../../shared/postgres/refusals.ts';
-import { isTransient, SQLSTATE, sqlStateClass, sqlStateOf } from '../../shared/postgres/sqlstate.ts';
+import {
+  CITUS_UNAVAILABLE,
+  isTransient,
+  SQLSTATE,
+  sqlStateClass,
+  sqlStateOf,
+} from '../../shared/postgres/sqlstate.ts';
 
 /**
  * The reason why a batch failed, classified by the required reaction:
@@ -77,6 +83,7 @@ export function classifyFault(error: unknown): Fault {
   if (error instanceof AppError) {
     if (error.code === POSITION_LOST) return { kind: 'stop', text: error.message };
     if (error.code === BATCH_BOUND_EXCEEDED) return { kind: 'bound', text: error.message };
+    if (error.code === CITUS_UNAVAILABLE) return { kind: 'wait', text: error.message, suspected: 'records' };
     if (error.retryable) return { kind: 'wait', text: error.message };
     return { kind: 'unexpected', text: error.message, suspected: 'records' };
   }

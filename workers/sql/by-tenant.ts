@@ -1,6 +1,6 @@
 import { compareText } from '../../shared/compare-text.ts';
 import { runTogether } from '../../shared/postgres/pipelining.ts';
-import type { Queryable } from '../../shared/postgres/pool.ts';
+import type { Queryable, QueryResult } from '../../shared/postgres/pool.ts';
 
 /**
  * Returns the rows sorted by tenant, and those of a tenant by `compare`. Comparing the rows of each
@@ -46,4 +46,28 @@ export async function byTenant<Id extends { readonly tenantId: string }, T>(
     .sort(compareText)
     .map((tenantId) => () => run(tenantId, tenants.get(tenantId)!));
   return (await runTogether<(readonly T[])[]>(db, statements)).flat();
+}
+
+/**
+ * Returns SQL for the tenant of `row`, an alias in the statement. May add a parameter to `values`,
+ * which must hold all parameters so far.
+ */
+export type TenantOf = (row: string, values: unknown[]) => string;
+
+/**
+ * Runs an UPDATE or DELETE of given rows: one statement for all of them, on Citus one for each
+ * tenant. There, a statement on several shards of a table waits for all transactions that have run
+ * another one, whatever rows they write. Statements must name the tenant by `tenantOf` only. Resolves
+ * with the rows that the statements return.
+ */
+export async function onShards<Row extends { readonly tenantId: string }, T = never>(
+  db: Queryable,
+  rows: readonly Row[],
+  run: (rows: readonly Row[], tenantOf: TenantOf) => Promise<Pick<QueryResult<T>, 'rows'>>,
+): Promise<T[]> {
+  if (!db.isCitus) return (await run(rows, (row) => `${row}.tenant_id`)).rows;
+  return await byTenant(db, rows, async (tenantId, ofTenant) => {
+    const { rows } = await run(ofTenant, (_, values) => `$${values.push(tenantId)}::text`);
+    return rows;
+  });
 }

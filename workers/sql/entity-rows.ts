@@ -4,7 +4,7 @@ import { type EncodedRow, hasValue } from '../../shared/postgres/encoded-rows.ts
 import type { EntityTables } from '../../shared/postgres/entity-tables.ts';
 import { withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
-import { byTenant } from './by-tenant.ts';
+import { byTenant, onShards, type TenantOf } from './by-tenant.ts';
 import { assignExcluded, type EntityId, type EntityPositions, positionColumns } from './entity-tables.ts';
 import type { OrderedAt } from './read-positions.ts';
 
@@ -49,6 +49,17 @@ export async function updateEntities(
   nowMs: number,
 ): Promise<EntityId[]> {
   if (changes.length === 0) return [];
+  return await onShards(db, changes, (part, tenantOf) =>
+    updateTogether(db, tables, part, { nowMs, tenantOf }),
+  );
+}
+
+async function updateTogether(
+  db: Queryable,
+  tables: EntityTables,
+  changes: readonly EntityChange[],
+  { nowMs, tenantOf }: { readonly nowMs: number; readonly tenantOf: TenantOf },
+) {
   const { current, idColumn } = tables;
   const masks = new Map(changes.map((change) => [change, maskOf(change.row, tables.members.length)]));
   const inAll = [...masks.values()].reduce((all, mask) => all & mask);
@@ -74,12 +85,12 @@ export async function updateEntities(
   ];
   const { select, values } = await unnestInSlices(columns, changes);
   // Returns the few entities that were not updated, because the driver needs 1 us for each.
-  const { rows } = await db.query<EntityId>(
+  return await db.query<EntityId>(
     `with sent as (${select}),
           updated as (
             update ${current} c set ${assignments.join(', ')}
               from sent
-             where c.tenant_id = sent.tenant_id and c.${idColumn} = sent.${idColumn}
+             where c.tenant_id = ${tenantOf('sent', values)} and c.${idColumn} = sent.${idColumn}
                and (c.generation, c."offset") < (sent.oldest_generation, sent.oldest_offset)
             returning c.tenant_id, c.${idColumn}
           )
@@ -87,7 +98,6 @@ export async function updateEntities(
      except select tenant_id, ${idColumn} from updated`,
     values,
   );
-  return rows;
 }
 
 /** Returns one bit per column. Entities have fewer than 31 members. */

@@ -1,10 +1,10 @@
 import type { Kind } from '../../shared/contracts/kinds.ts';
-import { type Column, insertRows, unnestInSlices, unnestRows } from '../../shared/postgres/bulk-rows.ts';
+import { type Column, insertMissingRows, insertRows, unnestRows } from '../../shared/postgres/bulk-rows.ts';
 import { withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { SQLSTATE, sqlStateOf } from '../../shared/postgres/sqlstate.ts';
 import { epochMs } from '../../shared/postgres/times.ts';
-import { byTenant } from './by-tenant.ts';
+import { byTenant, onShards } from './by-tenant.ts';
 
 /** The status of a record, by its id. */
 export interface EventKey {
@@ -96,22 +96,10 @@ export async function insertEventKeys(
   kind: Kind,
   keys: readonly EventKey[],
 ): Promise<EventKeyId[]> {
-  if (keys.length === 0) return [];
-  const columns = compactColumnsOf(kind, keys);
-  const names = columns.map(({ name }) => `"${name}"`).join(', ');
-  const { select, values } = await unnestInSlices(columns, keys);
-  // Returns the few ids that exist, because the driver spends more on a returned row than the server
-  // on the rest of the row.
-  const { rows } = await db.query<EventKeyId>(
-    `with sent as (${select}),
-          inserted as (
-            insert into event_keys (${names}) select ${names} from sent
-            on conflict (tenant_id, kind, key) do nothing returning tenant_id, key
-          )
-     select tenant_id as "tenantId", key from sent except select tenant_id, key from inserted`,
-    values,
-  );
-  return rows;
+  return await insertMissingRows(db, 'event_keys', compactColumnsOf(kind, keys), keys, {
+    unique: 'tenant_id, kind, key',
+    members: { tenantId: 'tenant_id', key: 'key' },
+  });
 }
 
 /**
@@ -191,15 +179,17 @@ async function lockOfTenant(
 /** Updates ids that are locked by {@link lockEventKeys} or by this transaction's insert. */
 export async function updateEventKeys(db: Queryable, kind: Kind, keys: readonly EventKey[]): Promise<void> {
   if (keys.length === 0) return;
-  const { select, values } = unnestRows([...columnsOf(kind), ...CONFLICT_COLUMNS], keys);
   const assignments = [...DATA_COLUMNS, ...CONFLICT_COLUMNS]
     .map(({ name }) => `"${name}" = new."${name}"`)
     .join(', ');
-  await db.query(
-    `update event_keys k set ${assignments} from (${select}) as new
-     where k.tenant_id = new.tenant_id and k.kind = new.kind and k.key = new.key`,
-    values,
-  );
+  await onShards(db, keys, async (part, tenantOf) => {
+    const { select, values } = unnestRows([...columnsOf(kind), ...CONFLICT_COLUMNS], part);
+    return await db.query(
+      `update event_keys k set ${assignments} from (${select}) as new
+       where k.tenant_id = ${tenantOf('new', values)} and k.kind = new.kind and k.key = new.key`,
+      values,
+    );
+  });
 }
 
 /** Deletes up to `rowsMax` ids that expired by `expiredByMs`, and resolves with their number. */

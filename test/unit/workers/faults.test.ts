@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/errors.ts';
 import { POSITION_LOST } from '../../../shared/log/log.ts';
+import { ofCitus } from '../../../shared/postgres/sqlstate.ts';
 import { classifyFault, failureReason } from '../../../workers/consume/faults.ts';
 
 const server = (code: string, more: object = {}) =>
@@ -93,11 +94,17 @@ describe('a fault', () => {
     expect(classifyFault(server('23514', { table: 'tenants', constraint: 'c' })).kind).toBe('record');
   });
 
+  it('of a shard that Citus cannot read may be caused by a record', () => {
+    const fault = classifyFault(ofCitus(server('XX000')));
+    expect(fault).toMatchObject({ kind: 'wait', suspected: 'records' });
+  });
+
   it.each([
     [Object.assign(new Error('socket'), { code: 'EPIPE' }), 'wait'],
     [Object.assign(new Error('socket'), { code: 'ECONNREFUSED', errno: -111 }), 'wait'],
     [new Error('Connection terminated unexpectedly'), 'wait'],
     [new AppError('LOG_UNAVAILABLE', 'down', { retryable: true }), 'wait'],
+    [ofCitus(server('XX000')), 'wait'],
     [new AppError(POSITION_LOST, 'another log'), 'stop'],
     [new AppError('SOMETHING', 'else'), 'unexpected'],
     [new TypeError('a bug'), 'unexpected'],

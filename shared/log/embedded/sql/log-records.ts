@@ -1,5 +1,6 @@
 import { arrayParameter, type ColumnType } from '../../../postgres/array-parameter.ts';
-import { DURABLE, type Queryable } from '../../../postgres/pool.ts';
+import { DURABLE } from '../../../postgres/begin-transaction.ts';
+import type { Queryable } from '../../../postgres/pool.ts';
 import { epochMs } from '../../../postgres/times.ts';
 import type { OutgoingRecord } from '../../log.ts';
 
