@@ -1,8 +1,8 @@
 import { backoffMs, settledWithDeadline } from '../../shared/async.ts';
 import { monotonicClock } from '../../shared/clock.ts';
-import { errorMessage } from '../../shared/errors.ts';
+import { errorCode, errorMessage } from '../../shared/errors.ts';
 import { databaseRefusal } from '../../shared/postgres/refusals.ts';
-import { isReadOnly, SQLSTATE, sqlStateOf } from '../../shared/postgres/sqlstate.ts';
+import { CITUS_UNAVAILABLE, isReadOnly, SQLSTATE, sqlStateOf } from '../../shared/postgres/sqlstate.ts';
 import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
 import { createRateLimitedLog, type RateLimitedLog } from '../../shared/rate-limited-log.ts';
 import type { WebhookAgent } from '../../shared/webhooks/connect.ts';
@@ -272,7 +272,8 @@ class EndpointDispatcher implements Dispatcher {
       this.#dispatchProblem = `webhook deliveries cannot be claimed or recorded: ${databaseRefusal(error) ?? errorMessage(error)}`;
       this.#warnings.warn({ err: error, ...endpoint.id }, 'webhook dispatch failed, retrying');
       if (isReadOnly(error)) this.#listener.reconnect(error);
-      if (sqlStateOf(error) === SQLSTATE.CHECK_VIOLATION) {
+      // Citus reports a week without a partition as an internal error, if the rows are those of a query.
+      if (sqlStateOf(error) === SQLSTATE.CHECK_VIOLATION || errorCode(error) === CITUS_UNAVAILABLE) {
         await createMissingPartitions(this.#options, endpoint.id, this.#context.clock.nowMs());
       }
     }

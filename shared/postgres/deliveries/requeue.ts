@@ -38,7 +38,8 @@ export async function requeueDeliveries(db: Queryable, requeue: Requeue): Promis
             case when starts_with(ordering_key, $7) then ordering_key else $7 || ordering_key end, $8::timestamptz
        from moved
       order by seq
-         on conflict do nothing`,
+         on conflict do nothing
+     returning message_id`,
     [
       tenantId,
       endpointId,

@@ -89,7 +89,7 @@ const WAITING = ['parked', 'not parked']
 
 async function hasWaiting(client: Queryable, bounds: unknown[]): Promise<boolean> {
   const { rowCount } = await client.query(
-    `select from webhook_deliveries
+    `select 1 from webhook_deliveries
       where tenant_id = $1 and endpoint_id = $2 and created_at >= $3 and created_at < $4
         and state = 'pending' and not parked
       limit 1`,

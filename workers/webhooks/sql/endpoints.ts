@@ -10,6 +10,7 @@ import { withoutAnswer } from '../../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../../shared/postgres/pool.ts';
 import { epochMs, toDate } from '../../../shared/postgres/times.ts';
 import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
+import { onShards } from '../../sql/by-tenant.ts';
 import type { EndpointRate } from '../rate.ts';
 
 export type EndpointState = 'enabled' | 'disabled' | 'deleted';
@@ -105,7 +106,7 @@ function lockedOf(row: EndpointRow): LockedEndpoint {
  */
 export async function hasEndpoint(client: Queryable, id: EndpointId): Promise<boolean> {
   const { rowCount } = await client.query(
-    'select from webhook_endpoints where tenant_id = $1 and endpoint_id = $2',
+    'select 1 from webhook_endpoints where tenant_id = $1 and endpoint_id = $2',
     [id.tenantId, id.endpointId],
   );
   return rowCount === 1;
@@ -146,17 +147,20 @@ export interface NextSend extends EndpointId {
 /** Stores when the next attempts may begin. Runs under the endpoints' locks. */
 export async function updateNextSends(client: Queryable, next: readonly NextSend[]): Promise<void> {
   if (next.length === 0) return;
-  await withoutAnswer(client).query(
-    `update webhook_endpoints e
-        set next_send_at = given.next_send_at
-       from unnest($1::text[], $2::text[], $3::timestamptz[]) as given (tenant_id, endpoint_id, next_send_at)
-      where e.tenant_id = given.tenant_id and e.endpoint_id = given.endpoint_id`,
-    [
-      next.map(({ tenantId }) => tenantId),
-      next.map(({ endpointId }) => endpointId),
-      next.map(({ nextSendAtMs }) => new Date(nextSendAtMs)),
-    ],
-  );
+  await onShards(client, next, async (part, tenantOf) => {
+    const values: unknown[] = [
+      part.map(({ tenantId }) => tenantId),
+      part.map(({ endpointId }) => endpointId),
+      part.map(({ nextSendAtMs }) => new Date(nextSendAtMs)),
+    ];
+    return await withoutAnswer(client).query(
+      `update webhook_endpoints e
+          set next_send_at = given.next_send_at
+         from unnest($1::text[], $2::text[], $3::timestamptz[]) as given (tenant_id, endpoint_id, next_send_at)
+        where e.tenant_id = ${tenantOf('given', values)} and e.endpoint_id = given.endpoint_id`,
+      values,
+    );
+  });
 }
 
 /**

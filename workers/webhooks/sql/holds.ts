@@ -1,6 +1,6 @@
 import { withoutAnswer } from '../../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../../shared/postgres/pool.ts';
-import { epochMs } from '../../../shared/postgres/times.ts';
+import { immutableEpochMs } from '../../../shared/postgres/times.ts';
 import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
 import type { DeliveryId } from './queue.ts';
 
@@ -21,7 +21,7 @@ export async function endHolds(client: Queryable, id: EndpointId, heldSinceMs: n
       where tenant_id = $1 and endpoint_id = $2
         and holds and ordering_key is not null
         and first_failed_at is not null and first_failed_at <= $3
-     returning ordering_key as "orderingKey", ${epochMs('first_failed_at')} as "firstFailedAtMs"`,
+     returning ordering_key as "orderingKey", ${immutableEpochMs('first_failed_at')} as "firstFailedAtMs"`,
     [id.tenantId, id.endpointId, new Date(heldSinceMs)],
   );
   return rows;

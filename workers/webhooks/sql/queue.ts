@@ -1,6 +1,7 @@
 import type { Queryable } from '../../../shared/postgres/pool.ts';
 import { epochMs, toDate } from '../../../shared/postgres/times.ts';
 import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
+import { onShards } from '../../sql/by-tenant.ts';
 
 /**
  * A queued delivery of an endpoint. The creation time determines the partition of the delivery's
@@ -135,26 +136,28 @@ export async function leaseDeliveries(
   deliveries: readonly QueuedDelivery[],
   lease: { readonly token: string; readonly untilMs: number },
 ): Promise<LeasedBody[]> {
-  const { rows } = await client.query<LeasedBody>(
-    `update webhook_queue q
-        set attempts = q.attempts + 1, lease_token = $5, due_at = $6
-       from unnest($1::text[], $2::text[], $3::text[], $4::integer[], $8::timestamptz[])
-              as given (tenant_id, endpoint_id, message_id, attempts, created_at)
-       left join webhook_messages m
-         on m.tenant_id = given.tenant_id and m.created_at = any($7::timestamptz[])
-        and m.created_at = given.created_at and m.message_id = given.message_id
-      where ${IS_UNCHANGED} and (q.body is not null or m.body is not null)
-     returning q.tenant_id as "tenantId", q.endpoint_id as "endpointId", q.message_id as "messageId",
-               coalesce(q.body, m.body) as body, m.traceparent`,
-    [
-      ...queuedColumns(deliveries),
+  return await onShards(client, deliveries, async (part, tenantOf) => {
+    const values: unknown[] = [
+      ...queuedColumns(part),
       lease.token,
       new Date(lease.untilMs),
-      [...new Set(deliveries.map(({ createdAtMs }) => createdAtMs))].map((ms) => new Date(ms)),
-      deliveries.map(({ createdAtMs }) => new Date(createdAtMs)),
-    ],
-  );
-  return rows;
+      [...new Set(part.map(({ createdAtMs }) => createdAtMs))].map((ms) => new Date(ms)),
+      part.map(({ createdAtMs }) => new Date(createdAtMs)),
+    ];
+    return await client.query<LeasedBody>(
+      `update webhook_queue q
+          set attempts = q.attempts + 1, lease_token = $5, due_at = $6
+         from unnest($1::text[], $2::text[], $3::text[], $4::integer[], $8::timestamptz[])
+                as given (tenant_id, endpoint_id, message_id, attempts, created_at)
+         left join webhook_messages m
+           on m.tenant_id = ${tenantOf('given', values)} and m.created_at = any($7::timestamptz[])
+          and m.created_at = given.created_at and m.message_id = given.message_id
+        where q.tenant_id = ${tenantOf('given', values)} and ${IS_UNCHANGED} and (q.body is not null or m.body is not null)
+       returning q.tenant_id as "tenantId", q.endpoint_id as "endpointId", q.message_id as "messageId",
+                 coalesce(q.body, m.body) as body, m.traceparent`,
+      values,
+    );
+  });
 }
 
 /** Returns the ids of deliveries that {@link leaseDeliveries} skipped because they have no body. */
@@ -166,15 +169,14 @@ export async function findWithoutBody(
     `select q.tenant_id as "tenantId", q.endpoint_id as "endpointId", q.message_id as "messageId"
        from unnest($1::text[], $2::text[], $3::text[], $4::integer[])
               as given (tenant_id, endpoint_id, message_id, attempts)
-       join webhook_queue q on ${IS_UNCHANGED}`,
+       join webhook_queue q on q.tenant_id = given.tenant_id and ${IS_UNCHANGED}`,
     queuedColumns(skipped),
   );
   return rows;
 }
 
-const IS_UNCHANGED = `q.tenant_id = given.tenant_id and q.endpoint_id = given.endpoint_id
-  and q.message_id = given.message_id and q.attempts = given.attempts
-  and q.lease_token is null and not q.parked`;
+const IS_UNCHANGED = `q.endpoint_id = given.endpoint_id and q.message_id = given.message_id
+  and q.attempts = given.attempts and q.lease_token is null and not q.parked`;
 
 function queuedColumns(deliveries: readonly QueuedDelivery[]): unknown[] {
   return [

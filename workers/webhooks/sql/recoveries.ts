@@ -43,21 +43,28 @@ export async function lockRecovery(
   { tenantId, jobId }: RecoveryId,
   nowMs: number,
 ): Promise<LockedRecovery | undefined> {
-  const { rows } = await client.query<LockedRecovery>(
-    `select r.tenant_id as "tenantId", r.job_id as "jobId", r.endpoint_id as "endpointId", r.states,
-            ${epochMs('r.from_at')} as "fromMs", ${epochMs('r.to_at')} as "toMs",
-            ${epochMs('r.cursor_at')} as "cursorAtMs", r.cursor_id as "cursorId",
-            r.total is not null as "isCounted", r.step_size as "stepSize",
-            e.state as "endpointState", coalesce(e.failures, 0) as "endpointFailures",
-            ${epochMs('e.paused_until')} as "pausedUntilMs"
-       from webhook_recoveries r
-       left join webhook_endpoints e on e.tenant_id = r.tenant_id and e.endpoint_id = r.endpoint_id
-      where r.tenant_id = $1 and r.job_id = $2 and r.state = 'running' and r.step_at <= $3
-        for update of r skip locked`,
+  const locked = await client.query<Omit<LockedRecovery, keyof EndpointOfRecovery>>(
+    `select tenant_id as "tenantId", job_id as "jobId", endpoint_id as "endpointId", states,
+            ${epochMs('from_at')} as "fromMs", ${epochMs('to_at')} as "toMs",
+            ${epochMs('cursor_at')} as "cursorAtMs", cursor_id as "cursorId",
+            total is not null as "isCounted", step_size as "stepSize"
+       from webhook_recoveries
+      where tenant_id = $1 and job_id = $2 and state = 'running' and step_at <= $3
+        for update skip locked`,
     [tenantId, jobId, isoTime(nowMs)],
   );
-  return rows[0];
+  const recovery = locked.rows[0];
+  if (!recovery) return undefined;
+  // On Citus, a join of the sharded table would not lock the recovery.
+  const { rows } = await client.query<EndpointOfRecovery>(
+    `select state as "endpointState", failures as "endpointFailures", ${epochMs('paused_until')} as "pausedUntilMs"
+       from webhook_endpoints where tenant_id = $1 and endpoint_id = $2`,
+    [tenantId, recovery.endpointId],
+  );
+  return { ...recovery, ...(rows[0] ?? { endpointState: null, endpointFailures: 0, pausedUntilMs: null }) };
 }
+
+type EndpointOfRecovery = Pick<LockedRecovery, 'endpointState' | 'endpointFailures' | 'pausedUntilMs'>;
 
 /** Resolves with the number of deliveries that a recovery is for. */
 export async function countRecoverable(client: Queryable, recovery: LockedRecovery): Promise<number> {
@@ -83,7 +90,7 @@ export async function hasBacklog(
   sinceMs: number,
 ): Promise<boolean> {
   const { rowCount } = await client.query(
-    `select from webhook_queue
+    `select 1 from webhook_queue
       where tenant_id = $1 and endpoint_id = $2 and not parked and due_at <= $3
       limit 1`,
     [tenantId, endpointId, isoTime(sinceMs)],

@@ -7,6 +7,7 @@ import {
   type AttemptRecord,
 } from '../../../shared/postgres/webhook-attempts.ts';
 import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
+import { onShards } from '../../sql/by-tenant.ts';
 import { HISTORY_COLUMNS, INSERT_ENDED } from './history.ts';
 
 /** A delivery and the token of the lease under which it was claimed. */
@@ -42,8 +43,8 @@ export async function recordResults(
   const ended = results.filter(({ state }) => state !== 'pending');
   const retried = results.filter(({ state }) => state === 'pending');
   return [
-    ...(ended.length > 0 ? await run(client, ENDED, ended) : []),
-    ...(retried.length > 0 ? await run(client, RETRIED, retried) : []),
+    ...(ended.length > 0 ? await record(client, endedOf, ended) : []),
+    ...(retried.length > 0 ? await record(client, retriedOf, retried) : []),
   ];
 }
 
@@ -67,8 +68,8 @@ const COLUMNS: readonly Column<DeliveryResult>[] = [
  * `is not distinct from` keeps the planner from the partial index of leased deliveries. It would
  * compare each given delivery with all leased deliveries of the endpoint.
  */
-const IS_LEASED = `q.tenant_id = given.tenant_id and q.endpoint_id = given.endpoint_id
-   and q.message_id = given.message_id and q.lease_token is not distinct from given.token`;
+const IS_LEASED = `q.endpoint_id = given.endpoint_id and q.message_id = given.message_id
+   and q.lease_token is not distinct from given.token`;
 
 /** The columns of an attempt that have the same name in `given`. */
 const LOGGED_COLUMNS = [
@@ -83,48 +84,49 @@ const LOGGED = LOGGED_COLUMNS.join(', ');
 
 const ATTEMPT_COLUMNS = ['finished_at', ...LOGGED_COLUMNS].map((name) => `given.${name}`).join(', ');
 
-/** The CTE `ended`: deliveries that leave the queue, with their attempts. */
-const ENDED = `ended as (
+/** Returns the CTE `ended`: deliveries that leave the queue, with their attempts. */
+const endedOf = (tenant: string) => `ended as (
   delete from webhook_queue q
    using given
-   where ${IS_LEASED}
+   where q.tenant_id = ${tenant} and ${IS_LEASED}
   returning ${HISTORY_COLUMNS}, ${ATTEMPT_COLUMNS}, given.state,
             case when given.state = 'delivered' then q.first_failed_at
                  else coalesce(q.first_failed_at, given.finished_at) end as first_failed_at
 ), history as (${INSERT_ENDED})`;
-/** The CTE `ended`: deliveries of which only the attempt has ended, with their attempts. */
-const RETRIED = `ended as (
+/** Returns the CTE `ended`: deliveries of which only the attempt has ended, with their attempts. */
+const retriedOf = (tenant: string) => `ended as (
   update webhook_queue q
      set due_at = given.due_at,
          lease_token = null,
          first_failed_at = coalesce(q.first_failed_at, given.finished_at)
     from given
-   where ${IS_LEASED}
+   where q.tenant_id = ${tenant} and ${IS_LEASED}
   returning q.tenant_id, q.endpoint_id, q.message_id, q.ordering_key, ${ATTEMPT_COLUMNS}
 )`;
 
-async function run(
+async function record(
   client: Queryable,
-  ended: string,
+  cteOf: (tenant: string) => string,
   results: readonly DeliveryResult[],
 ): Promise<readonly Recorded[]> {
-  const { select, values } = unnestRows(COLUMNS, results);
-  const { rows } = await client.query<Recorded>(
-    `with given as (${select}), ${ended}, attempts as (
-       insert into webhook_attempts
-         (tenant_id, endpoint_id, message_id, created_at, ${LOGGED})
-       select tenant_id, endpoint_id, message_id, finished_at, ${LOGGED}
-         from ended
-     )
-     select ended.tenant_id as "tenantId", ended.endpoint_id as "endpointId", ended.message_id as "messageId",
-            ended.ordering_key as "orderingKey",
-            exists (select 1 from webhook_queue p
-                     where p.tenant_id = ended.tenant_id and p.endpoint_id = ended.endpoint_id
-                       and p.ordering_key = ended.ordering_key and p.parked) as parked
-       from ended`,
-    values,
-  );
-  return rows;
+  return await onShards(client, results, async (part, tenantOf) => {
+    const { select, values } = unnestRows(COLUMNS, part);
+    return await client.query<Recorded>(
+      `with given as (${select}), ${cteOf(tenantOf('given', values))}, attempts as (
+         insert into webhook_attempts
+           (tenant_id, endpoint_id, message_id, created_at, ${LOGGED})
+         select tenant_id, endpoint_id, message_id, finished_at, ${LOGGED}
+           from ended
+       )
+       select ended.tenant_id as "tenantId", ended.endpoint_id as "endpointId", ended.message_id as "messageId",
+              ended.ordering_key as "orderingKey",
+              exists (select 1 from webhook_queue p
+                       where p.tenant_id = ${tenantOf('ended', values)} and p.endpoint_id = ended.endpoint_id
+                         and p.ordering_key = ended.ordering_key and p.parked) as parked
+         from ended`,
+      values,
+    );
+  });
 }
 
 /** A delivery that was claimed but not sent. */
@@ -138,14 +140,17 @@ export interface UnsentDelivery extends Leased {
  */
 export async function giveBack(client: Queryable, deliveries: readonly UnsentDelivery[]): Promise<void> {
   if (deliveries.length === 0) return;
-  await withoutAnswer(client).query(
-    `update webhook_queue q
-        set attempts = q.attempts - 1, lease_token = null, due_at = given.due_at
-       from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[])
-              as given (tenant_id, endpoint_id, message_id, token, due_at)
-      where ${IS_LEASED}`,
-    [...leasedColumns(deliveries), deliveries.map(({ dueAtMs }) => new Date(dueAtMs))],
-  );
+  await onShards(client, deliveries, async (part, tenantOf) => {
+    const values = [...leasedColumns(part), part.map(({ dueAtMs }) => new Date(dueAtMs))];
+    return await withoutAnswer(client).query(
+      `update webhook_queue q
+          set attempts = q.attempts - 1, lease_token = null, due_at = given.due_at
+         from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[])
+                as given (tenant_id, endpoint_id, message_id, token, due_at)
+        where q.tenant_id = ${tenantOf('given', values)} and ${IS_LEASED}`,
+      values,
+    );
+  });
 }
 
 /** Extends the leases of deliveries in flight until `untilMs`. Runs under the endpoints' locks. */
@@ -155,14 +160,17 @@ export async function extendLeases(
   untilMs: number,
 ): Promise<void> {
   if (deliveries.length === 0) return;
-  await withoutAnswer(client).query(
-    `update webhook_queue q
-        set due_at = $5
-       from unnest($1::text[], $2::text[], $3::text[], $4::text[])
-              as given (tenant_id, endpoint_id, message_id, token)
-      where ${IS_LEASED}`,
-    [...leasedColumns(deliveries), new Date(untilMs)],
-  );
+  await onShards(client, deliveries, async (part, tenantOf) => {
+    const values = [...leasedColumns(part), new Date(untilMs)];
+    return await withoutAnswer(client).query(
+      `update webhook_queue q
+          set due_at = $5
+         from unnest($1::text[], $2::text[], $3::text[], $4::text[])
+                as given (tenant_id, endpoint_id, message_id, token)
+        where q.tenant_id = ${tenantOf('given', values)} and ${IS_LEASED}`,
+      values,
+    );
+  });
 }
 
 function leasedColumns(deliveries: readonly Leased[]): unknown[] {
