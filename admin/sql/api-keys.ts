@@ -33,7 +33,7 @@ export async function createApiKeyInLimits(
   return await inTransaction(pool, async (client) => {
     await client.query('select 1 from tenants where tenant_id = $1::text for no key update', [tenantId]);
     const { rows } = await client.query<{ makerValid: boolean; belowValid: boolean; belowPerDay: boolean }>(
-      `select exists (select from api_keys
+      `select exists (select 1 from api_keys
                        where tenant_id = $1::text and api_key_id = $3::text and revoked_at is null) as "makerValid",
               (select count(*)
                  from api_keys

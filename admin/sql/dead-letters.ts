@@ -39,7 +39,7 @@ export async function countDeadLetters(
 ): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
     `select count(*)::integer as count
-       from (select from dead_letters where ${filterCondition(filter)} limit $14) as counted`,
+       from (select 1 from dead_letters where ${filterCondition(filter)} limit $14) as counted`,
     [...filterValues(filter), max],
   );
   return rows[0]!.count;

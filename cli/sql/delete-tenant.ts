@@ -75,7 +75,7 @@ export async function deleteInBlocks(
 /** Resolves with whether a table has rows of the tenant. */
 export async function hasRows(db: Queryable, tenantId: string, table: string): Promise<boolean> {
   const { rows } = await db.query<{ has: boolean }>(
-    `select exists (select from ${table} where tenant_id = $1) as has`,
+    `select exists (select 1 from ${table} where tenant_id = $1) as has`,
     [tenantId],
   );
   return rows[0]!.has;

@@ -98,7 +98,7 @@ export async function blankBlocks(
       `select ${epochMs('starts_at')} as "startMs", conversations
          from message_sent_blocks
         where tenant_id = $1 and minutes = ${QUARTER_HOUR_MINUTES} and starts_at >= $2 and starts_at < $3
-          and exists (select from unnest($4::text[]) as id where position(convert_to(id, 'UTF8') in conversations) > 0)`,
+          and exists (select 1 from unnest($4::text[]) as id where position(convert_to(id, 'UTF8') in conversations) > 0)`,
       [tenantId, new Date(fromMs), new Date(nextMs), [...conversationIds, ...conversations]],
     );
     let blanked = 0;

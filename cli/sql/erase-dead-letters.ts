@@ -34,7 +34,7 @@ export async function findDeadLetters(
       where d.tenant_id = $1 and d.accepted_at <= $4
         and ($5::text is null or (topic, generation, partition, "offset") > ($5::text, $6::int, $7::int, $8::bigint))
         and (d.entity = any($2::text[])
-          or exists (select from unnest($3::bytea[]) as text where position(text in d.value) > 0))
+          or exists (select 1 from unnest($3::bytea[]) as text where position(text in d.value) > 0))
       order by topic, generation, partition, "offset" limit $9`,
     [
       tenantId,

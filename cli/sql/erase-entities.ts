@@ -99,13 +99,13 @@ export async function deleteCurrent(
 ): Promise<number> {
   return await inTransaction(pool, async (db) => {
     const locked = await db.query(
-      `select from ${current} where tenant_id = $1 and ${idColumn} = $2 for update`,
+      `select 1 from ${current} where tenant_id = $1 and ${idColumn} = $2 for update`,
       [tenantId, id],
     );
     if (locked.rowCount === 0) return 0;
     const { rows } = await db.query<{ has: boolean }>(
-      `select exists (select from ${history} where tenant_id = $1 and ${idColumn} = $2 and accepted_at > $3)
-           or exists (select from ${bases} where tenant_id = $1 and ${idColumn} = $2 and accepted_at > $3) as has`,
+      `select exists (select 1 from ${history} where tenant_id = $1 and ${idColumn} = $2 and accepted_at > $3)
+           or exists (select 1 from ${bases} where tenant_id = $1 and ${idColumn} = $2 and accepted_at > $3) as has`,
       [tenantId, id, new Date(erasedAtMs)],
     );
     if (rows[0]!.has) return 0;

@@ -22,7 +22,7 @@ export async function findNamingConversations(db: Queryable, erased: ErasedPerso
 }
 
 const NAMES_CUSTOMER = `json_typeof(patch -> 'attributes') = 'array' and exists (
-  select from jsonb_array_elements((patch -> 'attributes')::jsonb) as a where a ->> 'value' = any($2::text[]))`;
+  select 1 from jsonb_array_elements((patch -> 'attributes')::jsonb) as a where a ->> 'value' = any($2::text[]))`;
 
 async function findNaming(
   db: Queryable,
@@ -113,7 +113,7 @@ async function lockEntity(
   id: string,
 ): Promise<void> {
   await lockFolds(db);
-  await db.query(`select from ${current} where tenant_id = $1 and ${idColumn} = $2 for update`, [
+  await db.query(`select 1 from ${current} where tenant_id = $1 and ${idColumn} = $2 for update`, [
     tenantId,
     id,
   ]);

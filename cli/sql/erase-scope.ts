@@ -35,9 +35,9 @@ export async function findExternalIds(
 /** Resolves with whether a conversation with this external id is stored. */
 export async function isConversation(db: Queryable, tenantId: string, externalId: string): Promise<boolean> {
   const { rowCount } = await db.query(
-    `select from conversations where tenant_id = $1 and external_conversation_id = $2
+    `select 1 from conversations where tenant_id = $1 and external_conversation_id = $2
       union all
-     select from conversation_states where tenant_id = $1 and external_conversation_id = $2`,
+     select 1 from conversation_states where tenant_id = $1 and external_conversation_id = $2`,
     [tenantId, externalId],
   );
   return rowCount !== 0;

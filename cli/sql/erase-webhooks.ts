@@ -23,7 +23,7 @@ export async function findWebhooks(
     `select m.message_id as id, ${epochMs('m.created_at')} as "createdAtMs", m.body
        from ${partition} m
       where m.tenant_id = $1 and m.created_at <= $2 and (m.created_at, m.message_id) > ($4::timestamptz, $5::text)
-        and exists (select from unnest($3::bytea[]) as text where position(text in m.body) > 0)
+        and exists (select 1 from unnest($3::bytea[]) as text where position(text in m.body) > 0)
       order by m.created_at, m.message_id limit $6`,
     [
       query.tenantId,
@@ -48,7 +48,7 @@ export async function findQueuedBodies(
     `select distinct on (q.message_id) q.message_id as id, ${epochMs('q.created_at')} as "createdAtMs", q.body
        from webhook_queue q
       where q.tenant_id = $1 and q.body is not null and q.message_id > $3
-        and exists (select from unnest($2::bytea[]) as text where position(text in q.body) > 0)
+        and exists (select 1 from unnest($2::bytea[]) as text where position(text in q.body) > 0)
       order by q.message_id limit $4`,
     [tenantId, texts, after?.id ?? '', MESSAGES_MAX],
   );

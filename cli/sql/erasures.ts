@@ -110,10 +110,10 @@ export async function nextTransaction(db: Queryable): Promise<string> {
 export async function haveEnded(db: Queryable, before: string): Promise<boolean> {
   const { rows } = await db.query<{ ended: boolean }>(
     `select not exists (
-       select from pg_snapshot_xip(pg_current_snapshot()) as running
+       select 1 from pg_snapshot_xip(pg_current_snapshot()) as running
         where running < $1::text::xid8
           and not exists (
-            select from pg_locks l
+            select 1 from pg_locks l
               join pg_stat_activity a on a.pid = l.pid
               join analytics_readers r on r.role_name = a.usename
              where l.locktype = 'transactionid' and l.mode = 'ExclusiveLock' and l.granted

@@ -1,6 +1,6 @@
 import { newApiKeySecret } from '../api-key-secrets.ts';
 import { inTransaction, type Pool, type Queryable } from './pool.ts';
-import { epochMs, toDate } from './times.ts';
+import { epochMs, immutableEpochMs, toDate } from './times.ts';
 
 /**
  * Management of API keys by operators and tenants. Requests look keys up with api-key-lookup.ts.
@@ -160,7 +160,8 @@ export async function rotateApiKey(db: Queryable, rotation: Rotation): Promise<R
         and revoked_at is null
         and (expires_at is null or expires_at > $4::timestamptz)
         and ($5::timestamptz is null or previous_valid_until is null or previous_valid_until <= $4::timestamptz)
-  returning ${epochMs('previous_valid_until')} as "previousValidUntilMs", ${epochMs('expires_at')} as "expiresAtMs"`,
+  returning ${immutableEpochMs('previous_valid_until')} as "previousValidUntilMs",
+            ${immutableEpochMs('expires_at')} as "expiresAtMs"`,
     [
       apiKeyId,
       tenantId ?? null,
@@ -194,7 +195,7 @@ export async function revokeApiKey(
   const { rows } = await db.query<{ revokedAtMs: number }>(
     `update api_keys set revoked_at = coalesce(revoked_at, $2::timestamptz)
       where api_key_id = $1 and ($3::text is null or tenant_id = $3::text)
-  returning ${epochMs('revoked_at')} as "revokedAtMs"`,
+  returning ${immutableEpochMs('revoked_at')} as "revokedAtMs"`,
     [apiKeyId, new Date(revokedAtMs), tenantId ?? null],
   );
   return rows[0]?.revokedAtMs;

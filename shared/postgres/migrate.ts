@@ -262,7 +262,7 @@ function missingFrom(schema: Schema | undefined, names: readonly string[]): stri
 async function readSchema(db: Queryable): Promise<Schema | undefined> {
   // A failed statement would end the transaction of a migration.
   const table = await db.query(
-    `select from pg_class where relname = 'schema_migrations' and pg_table_is_visible(oid)`,
+    `select 1 from pg_class where relname = 'schema_migrations' and pg_table_is_visible(oid)`,
   );
   if (table.rowCount === 0) return undefined;
   const migrations = await db.query<{ name: string }>('select name from schema_migrations order by id');

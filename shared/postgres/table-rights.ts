@@ -26,7 +26,7 @@ export async function requireOwnTables(db: Queryable): Promise<void> {
             has_schema_privilege(current_schema(), 'create') as "mayCreate",
             (select quote_ident(nspname) from pg_class join pg_namespace on pg_namespace.oid = relnamespace
               where relname = 'schema_migrations' and nspname <> current_schema() limit 1) as "listSchema",
-            exists (select from pg_tables
+            exists (select 1 from pg_tables
                      where schemaname = current_schema() and tablename = 'schema_compatibility') as "hasTables"`,
   );
   const problem = problemOf(rows[0]!);

@@ -11,6 +11,14 @@ export function epochMs(expression: string): string {
   return `floor(extract(epoch from ${expression}) * 1000)`;
 }
 
+/**
+ * Returns SQL as {@link epochMs} does, for RETURNING and for columns that are set: there, Citus
+ * refuses functions that are not immutable. The time must be finite.
+ */
+export function immutableEpochMs(expression: string): string {
+  return `floor(extract(epoch from ${expression} - timestamptz '1970-01-01T00:00:00Z') * 1000)`;
+}
+
 /** Returns the parameter for a timestamptz. */
 export function toDate(timeMs: number | null | undefined): Date | null {
   return timeMs === null || timeMs === undefined ? null : new Date(timeMs);

@@ -81,7 +81,7 @@ export async function createEndpointInLimit(
       `select (select count(*)::integer
                  from webhook_endpoints
                 where tenant_id = $1::text and state <> 'deleted') as endpoints,
-              exists (select from api_keys
+              exists (select 1 from api_keys
                        where tenant_id = $1::text and api_key_id = $2::text
                          and revoked_at is not null) as "makerRevoked"`,
       [endpoint.tenantId, endpoint.createdBy ?? null],

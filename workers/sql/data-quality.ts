@@ -66,7 +66,7 @@ export async function takeQualityDeltas(
 /** Resolves with whether a tenant was deleted. */
 export async function isTenantDeleted(db: Queryable, tenantId: string): Promise<boolean> {
   const { rows } = await db.query<{ deleted: boolean }>(
-    `select exists (select from erasures where tenant_id = $1 and subject = 'tenant') as deleted`,
+    `select exists (select 1 from erasures where tenant_id = $1 and subject = 'tenant') as deleted`,
     [tenantId],
   );
   return rows[0]!.deleted;

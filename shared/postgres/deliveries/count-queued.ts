@@ -25,7 +25,7 @@ export async function describeQueued(
   // While a webhook is leased, its due time is the end of the lease.
   const { rows } = await db.query<Queued>(
     `select (select count(*)::integer from (
-               select from webhook_queue q
+               select 1 from webhook_queue q
                 where q.tenant_id = $1 and q.endpoint_id = $2 and (q.lease_token is null or q.due_at <= $3)
                 limit ${QUEUED_COUNTED_MAX}) as counted) as waiting,
             (select count(*)::integer from webhook_queue q

@@ -30,7 +30,7 @@ async function makeSomeDue(pool: Pool, id: EndpointId, nowMs: number): Promise<n
     async (db) => {
       // Dispatchers change deliveries in the queue only under this lock.
       await db.query(
-        'select from webhook_endpoints where tenant_id = $1 and endpoint_id = $2 for no key update',
+        'select 1 from webhook_endpoints where tenant_id = $1 and endpoint_id = $2 for no key update',
         [id.tenantId, id.endpointId],
       );
       // Two statements: of a join, the planner repeats the search for each delivery while the queue has no statistics.

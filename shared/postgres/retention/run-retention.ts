@@ -3,6 +3,7 @@ import type { RetentionDays } from '../../config/retention.ts';
 import { AppError } from '../../errors.ts';
 import { tryAdvisoryLock } from '../advisory-lock.ts';
 import { inTransaction, type Pool } from '../pool.ts';
+import { SQLSTATE, sqlStateOf } from '../sqlstate.ts';
 import { listTenants } from '../tenants.ts';
 import { earlierNow } from '../times.ts';
 import { cutoffMs, type ExpiredWeek, findExpiredWeeks } from './expired-weeks.ts';
@@ -41,6 +42,7 @@ const RETENTION_LOCK = 7_305_411_925;
 /** A run waits for queries that read a week that it drops, perhaps for minutes. */
 const RUN_TIMEOUT_MS = 6 * 3_600_000;
 const DETACH_TIMEOUT_MS = 10_000;
+const CITUS_LOCK_TIMEOUT_MS = 500;
 
 /**
  * Drops the weeks of tables that are past their retention, and deletes the rows of old credentials.
@@ -102,7 +104,10 @@ async function prepare(pool: Pool, week: ExpiredWeek, tenantIds: readonly string
   if (table === 'webhook_messages') await copyBodies(pool, partition, week, tenantIds);
 }
 
-/** Detaches a week, outside of a transaction, so that writers of the table do not wait. */
+/**
+ * Detaches a week, outside of a transaction, so that writers of the table do not wait. Citus cannot do
+ * that: there, they wait for the detaching, which waits for queries only briefly.
+ */
 async function detach(
   pool: Pool,
   { table, partition, state }: ExpiredWeek,
@@ -111,11 +116,13 @@ async function detach(
   if (state === 'detached') return;
   const how = state === 'detaching' ? 'finalize' : 'concurrently';
   const endMs = performance.now() + timeoutMs;
-  const text = `alter table ${table} detach partition ${partition} ${how}`;
+  const text = `alter table ${table} detach partition ${partition}`;
   try {
-    await pool.query({ text, query_timeout: timeoutMs });
+    if (pool.isCitus) {
+      await inTransaction(pool, (client) => client.query(text), { lockTimeoutMs: CITUS_LOCK_TIMEOUT_MS });
+    } else await pool.query({ text: `${text} ${how}`, query_timeout: timeoutMs });
   } catch (error) {
-    if (performance.now() < endMs) throw error;
+    if (performance.now() < endMs && sqlStateOf(error) !== SQLSTATE.LOCK_NOT_AVAILABLE) throw error;
     throw new AppError(
       'WEEK_IN_USE',
       `a query reads ${partition}: it is dropped after that, by another run`,

@@ -9,7 +9,7 @@ const ROWS_MAX = 1000;
  */
 export async function hasWaiting(db: Queryable, partition: string): Promise<boolean> {
   const { rows } = await db.query<{ waits: boolean }>(
-    `select exists (select from ${partition} where state = 'pending') as waits`,
+    `select exists (select 1 from ${partition} where state = 'pending') as waits`,
   );
   return rows[0]!.waits;
 }
