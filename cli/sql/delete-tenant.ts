@@ -45,10 +45,15 @@ export interface TenantTable {
   readonly blocks: number;
 }
 
+/** The size of a table's own file; on Citus that of all shards, of which one has the tenant's rows. */
+const SIZE = 'pg_relation_size(c.oid)';
+const SIZE_ON_CITUS = `case when exists (select 1 from pg_dist_partition where logicalrelid = c.oid)
+                 then citus_relation_size(c.oid) else ${SIZE} end`;
+
 export async function listTenantTables(db: Queryable): Promise<TenantTable[]> {
   const { rows } = await db.query<TenantTable>(
     `select c.relname as name,
-            (pg_relation_size(c.oid) / current_setting('block_size')::int)::int as blocks
+            (${db.isCitus ? SIZE_ON_CITUS : SIZE} / current_setting('block_size')::int)::int as blocks
        from pg_class c
        join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id' and not a.attisdropped
       where c.relkind = 'r' and c.relname <> all($1::text[])
