@@ -18,8 +18,8 @@ interface Described {
 /** The sections of the page, and which names they list. The first match counts. */
 const SECTIONS: readonly (readonly [title: string, names: RegExp])[] = [
   ['Listeners with operations', /^sluice_(http|access_log)_/],
-  ['Gateway', /^sluice_(gateway|records|unknown_members|publish|kafka|tenant)_/],
-  ['Workers', /^sluice_(worker_|dead_letters_|database_nodes)/],
+  ['Gateway', /^sluice_(gateway|records|unknown_members|publish|embedded_log|kafka|tenant)_/],
+  ['Workers', /^sluice_(worker_|dead_letters_|database_nodes|database_round_trip_)/],
   ['Webhooks', /^sluice_webhook_/],
   ['Every process', /^sluice_/],
 ];

@@ -6,6 +6,7 @@ import { RecentRecords } from '../../shared/log/embedded/recent-records.ts';
 import { BoundsWatch } from '../../shared/log/embedded/watch.ts';
 import type { PublishOutcome } from '../../shared/log/log.ts';
 import type { Connection, Pool, Statement } from '../../shared/postgres/pool.ts';
+import { metricGrowth } from '../support/metric-value.ts';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['performance'] });
@@ -14,8 +15,11 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A publisher to a database that appends every record, and the number of records per statement. */
-function startPublisher() {
+/**
+ * A publisher to a database that appends every record, except in statements that `failures` fail, and
+ * the number of records per statement.
+ */
+function startPublisher(failures: Error[] = []) {
   const logger = pino({ level: 'silent' });
   const statements: number[] = [];
   const client = {
@@ -24,6 +28,8 @@ function startPublisher() {
     removeListener() {},
     release() {},
     async query({ values }: Statement) {
+      const failure = failures.shift();
+      if (failure) throw failure;
       // The number of elements in the binary array of the values.
       statements.push((values![7] as Buffer).readInt32BE(12));
       return { rows: [{ range: 0, first: 0n }] };
@@ -75,4 +81,14 @@ it('an append to the embedded log waits for 32 calls at most', async () => {
   const { publisher, statements } = startPublisher();
   await publishInTurns(publisher, 100, 0);
   expect(statements.slice(0, 3)).toEqual([32, 32, 32]);
+});
+
+it('an append to the embedded log that a full disk prevents is counted, and repeated', async () => {
+  const refusedWith = (code: string) => Object.assign(new Error('simulated'), { severity: 'ERROR', code });
+  const { publisher, statements } = startPublisher([refusedWith('53100'), refusedWith('40001')]);
+  const growth = (reason: string) => metricGrowth('sluice_embedded_log_append_failures_total', { reason });
+  const [full, other] = [await growth('disk-full'), await growth('other')];
+  await publishInTurns(publisher, 1, 0);
+  expect(statements).toEqual([1]);
+  expect([await full(), await other()]).toEqual([1, 1]);
 });

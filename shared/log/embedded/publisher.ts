@@ -12,6 +12,7 @@ import type { OutgoingRecord, Publisher, PublisherOptions, PublishOutcome } from
 import { tenantOfKey } from '../partition.ts';
 import { PublishBacklog } from '../publish-backlog.ts';
 import { observeBatch, reportPublishQueue } from '../publish-metrics.ts';
+import { countAppendFailure } from './append-metrics.ts';
 import { type AppendSession, createAppendSession } from './append-session.ts';
 import {
   type CallOutcome,
@@ -159,6 +160,7 @@ export class EmbeddedPublisher implements Publisher {
       if (waiting.length === 0) return;
       const failure = await this.appendOnce(waiting);
       if (failure === undefined) return;
+      countAppendFailure(failure);
       this.limited.warn({ reason: errorMessage(failure), calls: waiting.length }, 'append to the log failed');
       if (!isRetryable(failure)) {
         for (const call of waiting) call.resolve({ failed: 'unavailable', outcomeUnknown: call.maybeStored });

@@ -13,11 +13,14 @@ const READ_EVERY_MS = 10_000;
 /** Milliseconds that a scrape waits for the cluster. */
 const DEADLINE_MS = 2000;
 
+/** The metadata of a cluster of which no broker answers. */
+const UNANSWERED: MetadataResponse = { brokers: [], topicMetadata: [] };
+
 let readLast: (() => Promise<MetadataResponse | undefined>) | undefined;
 
 new Gauge({
   name: 'sluice_kafka_brokers',
-  help: 'Brokers that the cluster lists; absent if none answers within 2 s. Read by gateways when they are scraped, at most every 10 s, after their first record.',
+  help: 'Brokers that the cluster lists; 0 if none answers within 2 s. Read by gateways when they are scraped, at most every 10 s, after their first record.',
   aggregator: 'min',
   registers: [registry],
   async collect() {
@@ -30,7 +33,7 @@ new Gauge({
 
 new Gauge({
   name: 'sluice_kafka_partitions_missing_copies',
-  help: 'Partitions that have no leader, or fewer copies in sync than replicas: a broker is down or lags, or its disk is full. Read as sluice_kafka_brokers.',
+  help: 'Partitions that have no leader, or fewer copies in sync than replicas: a broker is down or lags, or its disk is full. Absent if no broker answers. Read as sluice_kafka_brokers.',
   labelNames: ['topic'],
   aggregator: 'max',
   registers: [registry],
@@ -49,7 +52,7 @@ new Gauge({
 /** Reports the state of a cluster when it is scraped. Returns the function that ends this. */
 export function reportCluster(cluster: ReportedCluster): () => void {
   const read = atMostEvery(READ_EVERY_MS, () =>
-    withDeadline(cluster.readMetadata(), DEADLINE_MS).catch(() => undefined),
+    withDeadline(cluster.readMetadata(), DEADLINE_MS).catch(() => UNANSWERED),
   );
   readLast = read;
   return () => {
