@@ -18,6 +18,7 @@ const panels = Object.entries(dashboards()).flatMap(([path, dashboard]) =>
 );
 const graphs = panels.filter(({ panel }) => panel.type !== 'row');
 const rules = readFileSync(join(ROOT, 'deploy/prometheus/rules.yml'), 'utf8');
+const ruleExpressions = rules.match(/^ +expr: (\|\n( {10,}.*\n)+|.+$)/gm)!;
 const runbooks = readFileSync(join(ROOT, 'docs/operations.md'), 'utf8');
 
 describe('the panels of a dashboard', () => {
@@ -41,6 +42,15 @@ describe('the panels of a dashboard', () => {
   });
 });
 
+it('the panel of alerts shows the labels that tell their causes apart', () => {
+  const { panel } = panels.find(({ path, title }) => path.endsWith('overview.json') && title === 'Alerts')!;
+  const shown = /by \(([^)]*)\)/.exec(panel.targets[0]!.expr)![1]!.split(', ');
+  const labels = [...ruleExpressions.join().matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list]) =>
+    list!.split(', '),
+  );
+  expect(shown).toEqual(expect.arrayContaining(labels.filter((label) => label !== 'le')));
+});
+
 describe('queries', () => {
   /** The labels of each metric, as docs/metrics.md lists them. */
   const page = readFileSync(join(ROOT, 'docs/metrics.md'), 'utf8');
@@ -55,7 +65,7 @@ describe('queries', () => {
 
   const expressions = [
     ...graphs.flatMap(({ panel }) => panel.targets.map(({ expr }) => expr)),
-    ...rules.match(/^ +expr: (\|\n( {10,}.*\n)+|.+$)/gm)!,
+    ...ruleExpressions,
     ...[...runbooks.matchAll(/^- \*\*Query:\*\* `([^`]+)`/gm)].map(([, expr]) => expr!),
   ];
 

@@ -5,10 +5,16 @@ import { type Panel, quantile, RATE, type Row, rate } from './dashboard.ts';
 export const publishFailures: Panel = {
   title: 'Records that the event log did not take',
   description:
-    'Records per second whose callers got 503-01. timeout or unavailable: brokers are down or their disk is full (npm start: Postgres). breaker-open: refused without trying, until the log answers. queue-full: the log is too slow for the load, or one tenant sends more than its share.',
+    'Records per second whose callers got 503-01. timeout or unavailable: brokers are down or their disk is full (npm start: Postgres). breaker-open: refused without trying, until the log answers. queue-full: the log is too slow for the load, or one tenant sends more than its share. With npm start also the attempts that failed: disk-full is the disk of Postgres.',
   kind: 'lines',
   unit: 'short',
-  queries: [{ expr: rate('sluice_publish_failures_total', ['reason']), legend: '{{reason}}' }],
+  queries: [
+    { expr: rate('sluice_publish_failures_total', ['reason']), legend: '{{reason}}' },
+    {
+      expr: rate('sluice_embedded_log_append_failures_total', ['reason']),
+      legend: 'npm start, attempts: {{reason}}',
+    },
+  ],
 };
 
 export const breaker: Panel = {
@@ -38,7 +44,7 @@ export const publishDuration: Panel = {
 export const brokers: Panel = {
   title: 'Brokers of Kafka',
   description:
-    'Partitions without copies: those that have no leader, or fewer copies than they should. Above 0 a broker is down or lags, or its disk is full. Absent with npm start, and while no broker answers.',
+    'Partitions without copies: those that have no leader, or fewer copies than they should. Above 0 a broker is down or lags, or its disk is full. Brokers 0: none answers the gateway, and the partitions are unknown. Absent with npm start.',
   kind: 'lines',
   unit: 'short',
   queries: [
@@ -72,7 +78,7 @@ export const stalled: Panel = {
 export const batchStages: Panel = {
   title: 'Time of a batch in the database',
   description:
-    '95 % of the batches of workers finish each stage in this time. Usually below 0.1 s. lock: others hold locks. deduplicate, write, commit: Postgres or its disk is slow. slot: waits for the other stages.',
+    '95 % of the batches of workers finish each stage in this time. Usually below 0.1 s. lock: others hold locks. deduplicate, write, commit: Postgres, its disk, or the network to it is slow (the dashboard Workers shows the round trip). slot: waits for the other stages.',
   kind: 'lines',
   unit: 's',
   threshold: { value: 1 },
@@ -102,6 +108,29 @@ export const pool: Panel = {
   ],
 };
 
+export const roundTrip: Panel = {
+  title: 'Round trip to the database',
+  description:
+    'Median time of a COMMIT that has written nothing, by worker. Usually below 5 ms. Higher: the network, a pooler, or a Postgres without CPU, and each batch needs several. As usual while batches are slow: the disk or locks of Postgres.',
+  kind: 'lines',
+  unit: 's',
+  queries: [
+    {
+      expr: quantile(0.5, 'sluice_database_round_trip_seconds', ['instance']),
+      legend: '{{instance}}',
+    },
+  ],
+};
+
+export const readFailures: Panel = {
+  title: 'Gauges that could not be read',
+  description:
+    'Per minute. The gauge is absent meanwhile: the database is down, or needs more than 2 s for the read.',
+  kind: 'lines',
+  unit: 'short',
+  queries: [{ expr: `60 * ${rate('sluice_metrics_read_failures_total', ['metric'])}`, legend: '{{metric}}' }],
+};
+
 export const newDeadLetters: Panel = {
   title: 'New dead letters',
   description:
@@ -119,6 +148,31 @@ export const openDeadLetters: Panel = {
   queries: [
     { expr: 'sum by (reason) (max by (topic, reason) (sluice_dead_letters_open))', legend: '{{reason}}' },
   ],
+};
+
+export const failedShare: Panel = {
+  title: 'Attempts that fail',
+  description:
+    'Share of all attempts to send webhooks. Above one half for long: one busy endpoint that is dead, or your network. Of many endpoints: look at DNS, proxy and firewall first.',
+  kind: 'lines',
+  unit: 'percentunit',
+  max: 1,
+  threshold: { value: 0.5 },
+  queries: [
+    {
+      expr: `sum(rate(sluice_webhook_attempts_total{result="failed"}${RATE})) / sum(rate(sluice_webhook_attempts_total${RATE}))`,
+      legend: 'failed',
+    },
+  ],
+};
+
+export const waitingWebhooks: Panel = {
+  title: 'Webhooks that wait',
+  description:
+    'Due, in flight, or waiting for a retry, for a pause or for an earlier one of their conversation. Counted up to 100,000. Growth: an endpoint fails, is slow or is paused, or the workers are too few.',
+  kind: 'lines',
+  unit: 'short',
+  queries: [{ expr: 'max(sluice_webhook_waiting)', legend: 'waiting' }],
 };
 
 export const failedAttempts: Panel = {

@@ -22,6 +22,8 @@ export interface Panel {
   readonly threshold?: Threshold;
   /** Highest value of the axis, for shares. */
   readonly max?: number;
+  /** Shown in place of "No data", where an absent series must not look healthy. */
+  readonly noData?: string;
 }
 
 interface Threshold {
@@ -127,13 +129,14 @@ function grafanaPanel(panel: Panel): object {
 }
 
 const KINDS: Readonly<Record<Panel['kind'], (panel: Panel) => object>> = {
-  lines: ({ unit, threshold, max }) => ({
+  lines: ({ unit, threshold, max, noData }) => ({
     type: 'timeseries',
     fieldConfig: {
       defaults: {
         unit,
         min: 0,
         ...(max !== undefined && { max }),
+        ...(noData !== undefined && { noValue: noData }),
         custom: {
           fillOpacity: 10,
           showPoints: 'never',

@@ -156,6 +156,19 @@ export const gateway: Dashboard = {
           ],
         },
         {
+          title: 'Requests without an operation',
+          description:
+            'Per second, by code. 404-01: a path or method that does not exist. 400-01: not valid HTTP, headers that are too large, or a request that did not arrive in time. Many: a broken caller or proxy, or a scanner.',
+          kind: 'lines',
+          unit: 'reqps',
+          queries: [
+            {
+              expr: rate('sluice_http_requests_total', ['listener', 'code'], '{operation="unknown"}'),
+              legend: '{{listener}} {{code}}',
+            },
+          ],
+        },
+        {
           title: 'Lines left out of the access log',
           description:
             'Per second. Lines about refused and failed requests that another line stands for. High: many requests of one kind fail; the panel of refused requests shows which.',

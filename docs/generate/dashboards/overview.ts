@@ -5,14 +5,18 @@ import {
   brokers,
   endpoints,
   failedAttempts,
+  failedShare,
   lagSeconds,
   newDeadLetters,
   oldestWebhook,
+  openDeadLetters,
   pool,
   processes,
   publishDuration,
   publishFailures,
+  readFailures,
   stalled,
+  waitingWebhooks,
 } from './common.ts';
 import { type Dashboard, quantile, rate } from './dashboard.ts';
 
@@ -34,7 +38,7 @@ export const overview: Dashboard = {
           unit: 'short',
           queries: [
             {
-              expr: 'max by (alertname, alertstate, severity, part, topic, reason, instance) (ALERTS{alertname=~"Sluice.*"})',
+              expr: 'max by (alertname, alertstate, severity, part, listener, operation, code, topic, reason, stage, pool, metric, setting, job, instance, mountpoint) (ALERTS{alertname=~"Sluice.*"})',
               legend: '{{alertname}}',
             },
           ],
@@ -84,7 +88,7 @@ export const overview: Dashboard = {
         {
           title: 'Time of a request',
           description:
-            '99 % of the requests were answered in this time. High at the gateway: usually the event log. High at the admin listener: the database.',
+            '99 % of the requests were answered in this time. High at the gateway: the event log if operations that store are slow, the database if reads of the state are; the dashboard Gateway shows them by operation. High at the admin listener: the database.',
           kind: 'lines',
           unit: 's',
           queries: [
@@ -100,17 +104,20 @@ export const overview: Dashboard = {
       title: 'Event log: Kafka, or Postgres with npm start',
       panels: [publishFailures, breaker, brokers, publishDuration],
     },
-    { title: 'Database', panels: [batchStages, batchFailures, pool] },
-    { title: 'Records', panels: [lagSeconds, stalled, newDeadLetters] },
-    { title: 'Webhooks', panels: [failedAttempts, endpoints, oldestWebhook] },
+    { title: 'Database', panels: [batchStages, batchFailures, pool, readFailures] },
+    { title: 'Records', panels: [lagSeconds, stalled, newDeadLetters, openDeadLetters] },
+    { title: 'Receivers of webhooks', panels: [failedShare, failedAttempts, endpoints] },
+    { title: 'Queue of webhooks', panels: [waitingWebhooks, oldestWebhook] },
     {
       title: 'Machines',
       panels: [
         {
           title: 'Free space on disks',
           description:
-            'Share of the disk of npm start, and of disks in the job sluice-disks (node_exporter of Postgres and brokers). At 0 records wait or are refused.',
+            'Share of the disk of npm start, and of disks in the job sluice-disks (node_exporter of Postgres and brokers). At 0 records wait or are refused. Disks that nobody measures are missing.',
           kind: 'lines',
+          noData:
+            'Nobody measures the disks: add node_exporter of Postgres and brokers as the job sluice-disks',
           unit: 'percentunit',
           max: 1,
           threshold: { value: 0.1, bad: 'below' },

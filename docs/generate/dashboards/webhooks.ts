@@ -1,5 +1,5 @@
-import { endpoints, failedAttempts, oldestWebhook } from './common.ts';
-import { type Dashboard, quantile, RATE, rate } from './dashboard.ts';
+import { endpoints, failedAttempts, failedShare, oldestWebhook, waitingWebhooks } from './common.ts';
+import { type Dashboard, quantile, rate } from './dashboard.ts';
 
 /** Shows how webhooks are delivered. */
 export const webhooks: Dashboard = {
@@ -18,21 +18,7 @@ export const webhooks: Dashboard = {
           unit: 'short',
           queries: [{ expr: rate('sluice_webhook_attempts_total', ['result']), legend: '{{result}}' }],
         },
-        {
-          title: 'Attempts that fail',
-          description:
-            'Share of all attempts. Above one half for long: look at DNS, proxy and firewall first.',
-          kind: 'lines',
-          unit: 'percentunit',
-          max: 1,
-          threshold: { value: 0.5 },
-          queries: [
-            {
-              expr: `sum(rate(sluice_webhook_attempts_total{result="failed"}${RATE})) / sum(rate(sluice_webhook_attempts_total${RATE}))`,
-              legend: 'failed',
-            },
-          ],
-        },
+        failedShare,
         failedAttempts,
         endpoints,
       ],
@@ -81,14 +67,7 @@ export const webhooks: Dashboard = {
           unit: 'short',
           queries: [{ expr: rate('sluice_webhook_deliveries_total', ['state']), legend: '{{state}}' }],
         },
-        {
-          title: 'Deliveries that wait',
-          description:
-            'Due, in flight, or waiting for a retry, for a pause or for an earlier one of their conversation. Counted up to 100,000. Growth: an endpoint fails or is slow.',
-          kind: 'lines',
-          unit: 'short',
-          queries: [{ expr: 'max(sluice_webhook_waiting)', legend: 'waiting' }],
-        },
+        waitingWebhooks,
         {
           title: 'Running recoveries',
           description: 'Jobs of `sluice webhooks recover` that send a range of time again.',

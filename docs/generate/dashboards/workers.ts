@@ -6,6 +6,8 @@ import {
   openDeadLetters,
   pool,
   processes,
+  readFailures,
+  roundTrip,
   stalled,
 } from './common.ts';
 import { type Dashboard, quantile, rate } from './dashboard.ts';
@@ -97,7 +99,7 @@ export const workers: Dashboard = {
     },
     { title: 'Dead letters', panels: [newDeadLetters, openDeadLetters] },
     {
-      title: 'Connections to the database',
+      title: 'The way to the database',
       panels: [
         {
           title: 'Busy connections',
@@ -114,16 +116,8 @@ export const workers: Dashboard = {
           ],
         },
         pool,
-        {
-          title: 'Gauges that could not be read',
-          description:
-            'Per minute. The gauge is absent meanwhile: the database is down, or needs more than 2 s for the read.',
-          kind: 'lines',
-          unit: 'short',
-          queries: [
-            { expr: `60 * ${rate('sluice_metrics_read_failures_total', ['metric'])}`, legend: '{{metric}}' },
-          ],
-        },
+        roundTrip,
+        readFailures,
       ],
     },
     processes('worker|embedded'),
