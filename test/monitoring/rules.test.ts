@@ -8,6 +8,8 @@ import { ROOT } from '../support/program.ts';
 import { hasPrometheus } from '../support/prometheus.ts';
 
 const DIRECTORY = join(ROOT, 'deploy/prometheus');
+/** Those that last a day are evaluated less often. */
+const TESTS = ['rules.test.yml', 'rules.days.test.yml'];
 
 /** Runs promtool in deploy/prometheus. Rejects with its output if a check fails. */
 async function promtool(...args: readonly string[]): Promise<string> {
@@ -21,11 +23,12 @@ describe.skipIf(!hasPrometheus())('alerts', () => {
   });
 
   it('fire when they should, and not otherwise', { timeout: 120_000 }, async () => {
-    await promtool('test', 'rules', 'rules.test.yml');
+    await promtool('test', 'rules', ...TESTS);
   });
 
   it('have tests in which they fire, and in which they do not', async () => {
-    const tests = await readFile(join(DIRECTORY, 'rules.test.yml'), 'utf8');
+    const files = await Promise.all(TESTS.map((file) => readFile(join(DIRECTORY, file), 'utf8')));
+    const tests = files.join();
     const rules = await readFile(join(DIRECTORY, 'rules.yml'), 'utf8');
     const names = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name]) => name!);
     expect(names.length).toBeGreaterThan(20);
