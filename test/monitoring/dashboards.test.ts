@@ -81,13 +81,14 @@ describe.skipIf(!hasPrometheus() || brokers === '')(
     });
 
     it('has alerts for the poison record and the failing endpoint, and none for what works', async () => {
-      const names = async () =>
-        (await prometheus.rules()).filter(({ state }) => state !== 'inactive').map(({ name }) => name);
+      const names = async (...states: string[]) =>
+        (await prometheus.rules()).filter(({ state }) => states.includes(state)).map(({ name }) => name);
       await waitFor(async () => {
-        const active = await names();
+        const active = await names('pending', 'firing');
         return ['SluiceDeadLetters', 'SluiceWebhookEndpointsFailing'].every((name) => active.includes(name));
       }, waitOptions('the alerts'));
-      expect(await names()).not.toEqual(
+      // One scrape that a busy machine answers too late makes an alert pending.
+      expect(await names('firing')).not.toEqual(
         expect.arrayContaining([
           expect.stringMatching(/^Sluice(TargetDown|MetricsMissing|BreakerOpen|PartitionStalled)$/),
         ]),

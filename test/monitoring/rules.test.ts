@@ -8,7 +8,7 @@ import { ROOT } from '../support/program.ts';
 import { hasPrometheus } from '../support/prometheus.ts';
 
 const DIRECTORY = join(ROOT, 'deploy/prometheus');
-/** Those that last a day are evaluated less often. */
+/** Those that last hours or a day are evaluated less often. */
 const TESTS = ['rules.test.yml', 'rules.days.test.yml'];
 
 /** Runs promtool in deploy/prometheus. Rejects with its output if a check fails. */
