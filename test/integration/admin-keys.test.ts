@@ -9,7 +9,8 @@ import { startProxiedPool } from '../support/proxied-pool.ts';
 import { waitFor } from '../support/wait.ts';
 import { createWebhookBench } from '../support/webhooks.ts';
 
-const { pool, url } = await createTestDatabase();
+const database = await createTestDatabase();
+const { pool, url } = database;
 const bench = createWebhookBench(pool);
 const lines: string[] = [];
 const logger = pino({ level: 'trace' }, { write: (line: string) => lines.push(line) });
@@ -421,10 +422,10 @@ describe('API keys created per day', () => {
       const other = await callerWith(['*'], { tenantId: 'tenant-b' });
       const theirs = await call(other, 'POST', KEYS, { scopes: ['events:read'] }, itsAdmin);
       expect(theirs.status).toBe(201);
-      await pool.query(
-        `update api_keys set created_at = created_at - interval '24 hours' where api_key_id = $1`,
-        [body.apiKeyId],
-      );
+      await pool.query('update api_keys set created_at = $2 where api_key_id = $1', [
+        body.apiKeyId,
+        new Date(Date.now() - 24 * 3_600_000),
+      ]);
       expect((await make()).status).toBe(201);
       expect((await make()).status).toBe(422);
     } finally {
@@ -548,15 +549,10 @@ describe('an API key revoked with what it created', () => {
   });
 
   async function untilLocksAreWaitedFor(count: number): Promise<void> {
-    await waitFor(
-      async () => {
-        const { rows } = await pool.query(
-          `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-        );
-        return rows.length >= count;
-      },
-      { timeoutMs: 10_000, what: `${count} transactions that wait` },
-    );
+    await waitFor(async () => (await database.countLockWaits()) >= count, {
+      timeoutMs: 10_000,
+      what: `${count} transactions that wait`,
+    });
   }
 });
 
@@ -598,13 +594,10 @@ it('requests of a tenant that wait for a lock do not delay other tenants', async
     const waiting = Promise.all(
       Array.from({ length: 12 }, () => call(many, 'POST', KEYS, { scopes: ['events:read'] }, itsAdmin)),
     );
-    const lockWaits = async () => {
-      const { rows } = await pool.query(
-        `select 1 from pg_stat_activity where application_name = 'admin-keys-test' and wait_event_type = 'Lock'`,
-      );
-      return rows.length;
-    };
-    await waitFor(async () => (await lockWaits()) >= 2, { timeoutMs: 10_000, what: 'requests that wait' });
+    await waitFor(async () => (await database.countLockWaits()) >= 2, {
+      timeoutMs: 10_000,
+      what: 'requests that wait',
+    });
     expect((await call(other, 'GET', KEYS, undefined, itsAdmin)).status).toBe(200);
     await holder.query('commit');
     for (const { status } of await waiting) expect([201, 503]).toContain(status);

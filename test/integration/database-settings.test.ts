@@ -178,15 +178,10 @@ describe('a writing statement', () => {
       await setTenantRate(client, 't', 2);
       waiting = setTenantRate(pool, 't', 3);
       waiting.catch(() => undefined);
-      await waitFor(
-        async () =>
-          (
-            await pool.query(
-              `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
-            )
-          ).rowCount,
-        { timeoutMs: DEADLINE_MS, what: 'a statement that waits' },
-      );
+      await waitFor(async () => (await database.countLockWaits()) > 0, {
+        timeoutMs: DEADLINE_MS,
+        what: 'a statement that waits',
+      });
     });
     await waiting;
     expect((await describeTenants(pool, 0)).map(({ rate }) => rate)).toEqual([3]);

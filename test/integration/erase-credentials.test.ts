@@ -11,7 +11,8 @@ import { waitFor } from '../support/wait.ts';
 import { createWorkerBench, type WorkerBench } from '../support/worker-bench.ts';
 
 const HOUR_MS = 3_600_000;
-const { pool } = await createTestDatabase();
+const database = await createTestDatabase();
+const { pool } = database;
 const SUBMISSION = { customerExternalId: 'customer', keyId: 'k', ciphertext: 'AAEC/w==' };
 
 let prefixes = 0;
@@ -161,15 +162,10 @@ it('a batch that starts during an erasure waits for it', async () => {
     await holder.query('begin');
     await holder.query('lock table credential_reads in exclusive mode');
     const erasing = erase(bench);
-    await waitFor(
-      async () => {
-        const { rows } = await pool.query(
-          `select 1 from pg_locks where relation = 'credential_reads'::regclass and not granted`,
-        );
-        return rows.length > 0;
-      },
-      { timeoutMs: 5000, what: 'the erasure at its last statement' },
-    );
+    await waitFor(async () => (await database.countLockWaits()) > 0, {
+      timeoutMs: 5000,
+      what: 'the erasure at its last statement',
+    });
     const reading = consumer.read(0);
     await untilOneWaits();
     await holder.query('commit');
@@ -193,15 +189,10 @@ async function whileErasureIsHeldUp(bench: WorkerBench<unknown>, eventId: string
     );
     expect(held.rowCount).toBe(1);
     const erasing = erase(bench);
-    await waitFor(
-      async () => {
-        const { rows } = await pool.query(
-          `select 1 from pg_locks where locktype = 'transactionid' and not granted`,
-        );
-        return rows.length > 0;
-      },
-      { timeoutMs: 5000, what: 'the erasure at the locked row' },
-    );
+    await waitFor(async () => (await database.countLockWaits()) > 0, {
+      timeoutMs: 5000,
+      what: 'the erasure at the locked row',
+    });
     await work();
     await holder.query('commit');
     expect(await erasing).toBe(1);

@@ -99,7 +99,13 @@ async function handWritten(prefix: string) {
   await pool.query('delete from message_sent');
   await pool.query('delete from log_positions where topic = $1', [topic]);
   return {
-    async store(partition: number, generation: number, offset: number, id: string, first?: number) {
+    async store(
+      partition: number,
+      generation: number,
+      offset: number,
+      id: string,
+      { tenantId = TENANT, first }: { readonly tenantId?: string; readonly first?: number } = {},
+    ) {
       await pool.query(
         `insert into message_sent (tenant_id, message_id, accepted_at, conversation_id, augmentation_type, num_edits,
            initial_suggestions_id, phrase_autocomplete_presented_ct, selected_suggestion_text, selected_suggestions_id,
@@ -107,7 +113,7 @@ async function handWritten(prefix: string) {
            generation, partition, "offset", request_id, stored_at, read_generation, read_partition, read_offset)
          values ($1, $2, $3, '', '{}', 0, '', 0, '', '', 0, 0, 0, 0, 0, '{}', $4, $5, $6, 'r', $3, $7, $8, $9)`,
         [
-          TENANT,
+          tenantId,
           `${prefix}${id}`,
           at,
           generation,
@@ -298,8 +304,7 @@ describe('an export', () => {
     await pool.query(
       `insert into tenants (tenant_id, name, created_at) values ('busy', 'busy', now()) on conflict do nothing`,
     );
-    for (let i = 0; i < 12; i++) await log.store(0, 1, i * 200_000, `busy-${i}`);
-    await pool.query(`update message_sent set tenant_id = 'busy'`);
+    for (let i = 0; i < 12; i++) await log.store(0, 1, i * 200_000, `busy-${i}`, { tenantId: 'busy' });
     await log.store(0, 1, 2_400_000, 'last');
     await log.position(0, 1, 2_400_001);
     const first = await page('messages');
@@ -349,7 +354,7 @@ describe('an export', () => {
         const letter = failed.splice(below(failed.length), 1)[0]!;
         const place = next[letter.partition]!;
         const id = `n${count++}`;
-        await log.store(letter.partition, place.generation, place.offset, id, letter.offset);
+        await log.store(letter.partition, place.generation, place.offset, id, { first: letter.offset });
         all.add(`r-${id}`);
         place.offset++;
       } else {

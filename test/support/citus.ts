@@ -1,8 +1,13 @@
+import type { StartedNetwork } from 'testcontainers';
+import { distribute } from '../../cli/distribute/distribute.ts';
 import { openClient } from '../../shared/postgres/client.ts';
+import type { Pool, QueryResult } from '../../shared/postgres/pool.ts';
 import { type NoContainer, startContainer } from './docker.ts';
 
 const IMAGE = 'citusdata/citus:13.2';
 const PASSWORD = 'sluice';
+/** Few, because each test file copies all of them. */
+const SHARDS = 8;
 
 /** A Postgres server of a Citus cluster. */
 export interface CitusNode {
@@ -31,8 +36,8 @@ export async function findCitusCluster(
   if (given) {
     const nodes = given.split(',').map(givenNode);
     if (nodes.length < 2)
-      throw new Error('TEST_CITUS_URLS: a coordinator and at least one worker are needed');
-    return { how: `Citus of TEST_CITUS_URLS, ${described(nodes)}`, nodes, stop: async () => {} };
+      throw new Error('TEST_CITUS_URLS: name the coordinator and at least one worker, separated by commas');
+    return { how: `Citus of TEST_CITUS_URLS, ${nodes.length} nodes`, nodes, stop: async () => {} };
   }
   if (env.SLUICE_TEST_CITUS !== 'docker') return { skipped: 'TEST_CITUS_URLS is not set' };
   return await startContainers(env);
@@ -48,46 +53,21 @@ export async function addNodes(urls: readonly string[], nodes: readonly CitusNod
   ]);
 }
 
-/** Tables that name a tenant but stay on the coordinator, because they are small or read over all tenants. */
-const LOCAL = [
-  'api_keys',
-  'dead_letters',
-  'analytics_readers',
-  'tenant_usage',
-  'credential_erasures',
-  'erasures',
-  'erased_ids',
-  'data_quality',
-  'data_quality_deltas',
-  'webhook_recoveries',
-];
-
 /** Distributes the tables of a migrated database. */
-export async function distributeTables(url: string): Promise<void> {
-  const client = await openClient({ connectionString: url, applicationName: 'sluice-test-admin' });
-  try {
-    await client.query(`select create_reference_table('tenants')`);
-    await client.query(`select create_distributed_table('event_keys', 'tenant_id', colocate_with => 'none')`);
-    const { rows } = await client.query<{ name: string }>(
-      `select c.relname as name from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id'
-       where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
-         and c.relname <> all ($1) order by c.relname`,
-      [['tenants', 'event_keys', ...LOCAL]],
-    );
-    for (const { name } of rows) {
-      await client.query(`select create_distributed_table($1, 'tenant_id', colocate_with => 'event_keys')`, [
-        name,
-      ]);
-    }
-  } finally {
-    await client.end();
-  }
+export async function distributeTables(pool: Pool): Promise<void> {
+  await distribute({ pool, shards: SHARDS, onStep: () => undefined });
 }
 
-export async function onServer(url: string, statements: readonly string[]): Promise<void> {
+/** Runs the statements in order on one connection, and resolves with the result of the last one. */
+export async function onServer<Row = never>(
+  url: string,
+  statements: readonly string[],
+): Promise<QueryResult<Row>> {
   const client = await openClient({ connectionString: url, applicationName: 'sluice-test-admin' });
   try {
-    for (const statement of statements) await client.query(statement);
+    let result: QueryResult<Row> = { rows: [], rowCount: null };
+    for (const statement of statements) result = await client.query<Row>(statement);
+    return result;
   } finally {
     await client.end();
   }
@@ -98,37 +78,34 @@ function givenNode(url: string): CitusNode {
   return { url, host: hostname, port: Number(port || 5432) };
 }
 
-function described(nodes: readonly CitusNode[]): string {
-  return `coordinator and ${nodes.length - 1} workers`;
-}
-
 /** Starts a coordinator and two workers. */
 async function startContainers(env: NodeJS.ProcessEnv): Promise<CitusCluster | NoContainer> {
-  const { Network } = await import('testcontainers');
-  const { PostgreSqlContainer } = await import('@testcontainers/postgresql');
-  let network: Awaited<ReturnType<InstanceType<typeof Network>['start']>> | undefined;
-  const started: Awaited<ReturnType<InstanceType<typeof PostgreSqlContainer>['start']>>[] = [];
+  const started: { stop(): Promise<unknown> }[] = [];
   const stop = async () => {
-    for (const container of started) await container.stop();
-    await network?.stop();
+    for (const each of started.toReversed()) await each.stop();
+  };
+  let network: StartedNetwork;
+  const start = async (host: string) => {
+    const [{ Network }, { PostgreSqlContainer }] = await Promise.all([
+      import('testcontainers'),
+      import('@testcontainers/postgresql'),
+    ]);
+    if (started.length === 0) {
+      network = await new Network().start();
+      started.push(network);
+    }
+    return await new PostgreSqlContainer(IMAGE)
+      .withNetwork(network)
+      .withNetworkAliases(host)
+      .withPassword(PASSWORD)
+      // The nodes connect to each other without a password.
+      .withEnvironment({ POSTGRES_HOST_AUTH_METHOD: 'trust' })
+      .withCommand(SETTINGS.flatMap((setting) => ['-c', setting]))
+      .start();
   };
   const nodes: CitusNode[] = [];
   for (const host of ['citus-coordinator', 'citus-worker-1', 'citus-worker-2']) {
-    const container = await startContainer(
-      IMAGE,
-      async () => {
-        network ??= await new Network().start();
-        return await new PostgreSqlContainer(IMAGE)
-          .withNetwork(network)
-          .withNetworkAliases(host)
-          .withPassword(PASSWORD)
-          // The nodes connect to each other without a password.
-          .withEnvironment({ POSTGRES_HOST_AUTH_METHOD: 'trust' })
-          .withCommand(SETTINGS.flatMap((setting) => ['-c', setting]))
-          .start();
-      },
-      env,
-    );
+    const container = await startContainer(IMAGE, () => start(host), env);
     if ('skipped' in container) {
       await stop();
       return container;
@@ -136,7 +113,7 @@ async function startContainers(env: NodeJS.ProcessEnv): Promise<CitusCluster | N
     started.push(container);
     nodes.push({ url: container.getConnectionUri(), host, port: 5432 });
   }
-  return { how: `${IMAGE} in Docker, ${described(nodes)}`, nodes, stop };
+  return { how: `${IMAGE} in Docker, ${nodes.length} nodes`, nodes, stop };
 }
 
 const SETTINGS = [
@@ -146,7 +123,6 @@ const SETTINGS = [
   'max_connections=200',
   'max_prepared_transactions=400',
   'max_locks_per_transaction=1024',
-  'citus.shard_count=8',
   'fsync=off',
   'full_page_writes=off',
 ];

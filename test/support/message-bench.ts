@@ -97,13 +97,17 @@ export async function createMessageBench(pool: Pool) {
     },
     /**
      * Expects that blocks, deltas and sums of conversations, and the counts of data quality, each
-     * equal a recount in one snapshot.
+     * equal a recount in one snapshot. `whileStoring` leaves out data quality on Citus, where it is
+     * on another node than the messages: they are committed together, but not visible at the same
+     * moment.
      */
-    async expectRecount() {
+    async expectRecount({ whileStoring = false } = {}) {
       const { rolledUp, recounted } = await countTwice(pool, b.tenantId);
       expect(rolledUp).toEqual(recounted);
-      const quality = await countQualityTwice(pool, b.tenantId, b.topic);
-      expect(quality.counted).toEqual(quality.recounted);
+      if (!whileStoring || !pool.isCitus) {
+        const quality = await countQualityTwice(pool, b.tenantId, b.topic);
+        expect(quality.counted).toEqual(quality.recounted);
+      }
       return Number(recounted['always all']?.messages ?? 0);
     },
     countDeltas: async (table = 'message_sent_deltas') => {

@@ -49,6 +49,8 @@ interface Server {
 export interface TestDatabase {
   readonly url: string;
   readonly pool: Pool;
+  /** Resolves with the number of sessions that wait for a lock, of a cluster on all nodes. */
+  countLockWaits(): Promise<number>;
   /**
    * Copies the database in its current state, as pg_dump and pg_restore would, which some machines
    * lack. Ends all sessions.
@@ -111,7 +113,8 @@ async function createTemplate({ urls, nodes }: Server, template: string): Promis
   if (nodes) await addNodes([connectionString!, ...others], nodes);
   await migrate({ connectionString: connectionString!, logger: pino({ level: 'silent' }) });
   if (!nodes) return;
-  await distributeTables(connectionString!);
+  const pool = openPool(connectionString!);
+  await distributeTables(pool).finally(() => pool.end());
   // The maintenance daemon of a database stays connected to it, and a database can only be copied
   // while nobody is connected.
   await disconnectAll(urls, template);
@@ -134,17 +137,16 @@ export async function copyTemplate(): Promise<TestDatabase> {
   // Nodes of a cluster connect to the database of the same name, so the copies are a cluster, too.
   await onServers(servers, `CREATE DATABASE ${name} TEMPLATE ${template}`);
   const url = withDatabase(servers[0]!, name);
-  const pool = createPool({
-    connectionString: url,
-    max: 10,
-    applicationName: 'sluice-test',
-    logger: pino({ level: 'silent' }),
-    pipeline: true,
-  });
+  const pool = openPool(url);
+  pool.isCitus = servers.length > 1;
   let dropping: Promise<void> | undefined;
   return {
     url,
     pool,
+    async countLockWaits() {
+      const waits = await Promise.all(servers.map((server) => countLockWaits(withDatabase(server, name))));
+      return waits.reduce((total, waiting) => total + waiting, 0);
+    },
     async backUp() {
       const copy = `${name}_copy`;
       await disconnectAll(servers, name);
@@ -167,6 +169,16 @@ export async function copyTemplate(): Promise<TestDatabase> {
       return dropping;
     },
   };
+}
+
+function openPool(connectionString: string): Pool {
+  return createPool({
+    connectionString,
+    max: 10,
+    applicationName: 'sluice-test',
+    logger: pino({ level: 'silent' }),
+    pipeline: true,
+  });
 }
 
 async function startOwn(): Promise<Server> {
@@ -199,6 +211,14 @@ async function dropAll(url: string, run: string): Promise<void> {
   } finally {
     await client.end();
   }
+}
+
+async function countLockWaits(url: string): Promise<number> {
+  const { rows } = await onServer<{ waiting: number }>(url, [
+    `select count(*)::int as waiting from pg_stat_activity
+      where wait_event_type = 'Lock' and datname = current_database()`,
+  ]);
+  return rows[0]!.waiting;
 }
 
 /** Prevents connections to the database until ALLOW_CONNECTIONS is true, and ends all sessions. */
