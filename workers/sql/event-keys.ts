@@ -96,6 +96,7 @@ export async function insertEventKeys(
   kind: Kind,
   keys: readonly EventKey[],
 ): Promise<EventKeyId[]> {
+  if (keys.length === 0) return [];
   return await insertMissingRows(db, 'event_keys', compactColumnsOf(kind, keys), keys, {
     unique: 'tenant_id, kind, key',
     members: { tenantId: 'tenant_id', key: 'key' },
