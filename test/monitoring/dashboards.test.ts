@@ -80,7 +80,9 @@ describe.skipIf(!hasPrometheus() || brokers === '')(
       expect(rules.filter(({ health }) => health !== 'ok')).toEqual([]);
     });
 
-    it('has alerts for the poison record and the failing endpoint, and none for what works', async () => {
+    it('has alerts for the poison record and the failing endpoint, and none for what works', {
+      timeout: 2 * DATA_WITHIN_MS,
+    }, async () => {
       const names = async (...states: string[]) =>
         (await prometheus.rules()).filter(({ state }) => states.includes(state)).map(({ name }) => name);
       await waitFor(async () => {
