@@ -90,11 +90,10 @@ export async function eraseAttributes(
     for (const table of [CONVERSATIONS.history, CONVERSATIONS.bases]) {
       const { rowCount } = await db.query(
         `update ${table}
-            set patch = (patch::jsonb || jsonb_build_object('attributes', (
-                  select coalesce(jsonb_agg(a), '[]') from jsonb_array_elements((patch -> 'attributes')::jsonb) as a
-                   where a ->> 'value' is null or a ->> 'value' <> all($2::text[]))))::json
+            set patch = jsonb_set(patch::jsonb, '{attributes}', jsonb_path_query_array(
+                  (patch -> 'attributes')::jsonb, '$[*] ? (!exists(@.value ? (@ == $ids[*])))', $5::jsonb))::json
           where tenant_id = $1 and ${CONVERSATIONS.idColumn} = $4 and accepted_at <= $3 and ${NAMES_CUSTOMER}`,
-        [tenantId, customerIds, new Date(erasedAtMs), id],
+        [tenantId, customerIds, new Date(erasedAtMs), id, JSON.stringify({ ids: customerIds })],
       );
       changed += rowCount ?? 0;
     }
