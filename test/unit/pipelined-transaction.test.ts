@@ -41,3 +41,19 @@ it('a pipelined transaction has prepared statements planned again after 5 s, per
   expect(first.texts).toEqual(['discard plans', ...statements, ...statements]);
   expect(second.texts).toEqual(statements);
 });
+
+it('a pipelined transaction prepares no statement that is not preparable, and knows whether it is on Citus', async () => {
+  const names: (string | undefined)[] = [];
+  const connection: Queryable = {
+    isCitus: true,
+    query: async (statement) => {
+      names.push((statement as Statement).name);
+      return { rows: [], rowCount: null };
+    },
+  };
+  const transaction = new PipelinedTransaction(connection, { prepare: true });
+  await transaction.query({ text: 'values ($1)', values: [1], preparable: false });
+  await transaction.query('select $1', [1]);
+  expect(names).toEqual([undefined, expect.any(String)]);
+  expect([transaction.isCitus, transaction.unanswered.isCitus]).toEqual([true, true]);
+});

@@ -33,6 +33,9 @@ const LOCKS = /\bfor (no key )?(update|share)\b/;
 const ONE_TENANT = /\btenant_id = (\$\d|§|tenantOf\()/;
 /** A statement that inserts rows, but not as lists of values. */
 const INSERTS_ROWS_OF = /\binsert into\b(?!.*\) values\b).*\b(from|join) /;
+/** Functions of columns that Citus refuses where rows are changed, among those that are used. */
+const NOT_IMMUTABLE =
+  'epochMs|extract|to_char|date_trunc|(to|row_to)_jsonb?|jsonb?_(agg|object_agg|build_object|build_array)';
 const CHANGES = /(^|\()\s*(insert into|update|delete from)\b/;
 
 const RULES: readonly Rule[] = [
@@ -168,13 +171,19 @@ const RULES: readonly Rule[] = [
     good: ['select exists (select 1 from agents where tenant_id = $1) as found'],
   },
   {
-    name: 'returns what immutable functions compute',
+    name: 'sets and returns what immutable functions compute',
     broken: (statement) =>
-      /\breturning\b[^)]*(\((?!select)[^)]*\)[^)]*)*\b(epochMs|extract|to_char|date_trunc)\(/.test(statement),
-    bad: ['update api_keys set a = 1 where b = $1 returning epochMs(revoked_at) as "revokedAtMs"'],
+      new RegExp(
+        `\\breturning\\b[^)]*(\\((?!select)[^)]*\\)[^)]*)*\\b(${NOT_IMMUTABLE})\\(|\\bset\\b((?!\\bwhere\\b).)*\\b(${NOT_IMMUTABLE})\\(`,
+      ).test(statement),
+    bad: [
+      'update api_keys set a = 1 where b = $1 returning epochMs(revoked_at) as "revokedAtMs"',
+      'update t set patch = (select jsonb_agg(a) from jsonb_array_elements(patch) as a) where tenant_id = $1',
+    ],
     good: [
       'update api_keys set a = 1 where b = $1 returning immutableEpochMs(revoked_at) as "revokedAtMs"',
       'with t as (delete from data_quality_deltas where tenant_id = $1 returning day) select to_char(day) from t',
+      'update t set a = $2 where tenant_id = $1 and extract(epoch from b) > $3',
     ],
   },
   {
