@@ -239,6 +239,11 @@ describe.each(groups)('sluice $path', ({ path, command }) => {
 });
 
 const brokers = inject('kafkaBrokers');
+const isOnCitus = inject('postgres').servers.length > 1;
+/** Readers cannot exist on Citus: the shards refuse roles that have rights on views only. */
+const runnable = leaves.filter(
+  ({ path }) => !isOnCitus || !['readers create', 'readers delete'].includes(path),
+);
 
 describe.skipIf(brokers === '')('sluice commands on Kafka and Postgres', () => {
   let product: Product;
@@ -278,7 +283,7 @@ describe.skipIf(brokers === '')('sluice commands on Kafka and Postgres', () => {
       jobId: (await json(recovery)).jobId,
       spareEndpointIds: [await endpoint(), await endpoint()],
       apiKeyIds: [await key(), await key(), await key()],
-      readers: [await reader(), await reader()],
+      readers: isOnCitus ? [] : [await reader(), await reader()],
       firstPosition,
     };
     const value = Buffer.from(JSON.stringify({ tenantid: product.tenantId, id: 'broken-1', data: {} }));
@@ -327,7 +332,7 @@ describe.skipIf(brokers === '')('sluice commands on Kafka and Postgres', () => {
   /** Returns a command line that succeeds in run number `n`. */
   const lineOf = (path: string, n: number) => `${path} ${EXPECTED[path]!.args(things, n)}`;
 
-  describe.each(leaves)('sluice $path', ({ path }) => {
+  describe.each(runnable)('sluice $path', ({ path }) => {
     const { needs } = EXPECTED[path]!;
     const line = (n: number) => lineOf(path, n);
 
@@ -372,7 +377,7 @@ describe.skipIf(brokers === '')('sluice commands on Kafka and Postgres', () => {
     });
   });
 
-  it.each(leaves.filter(({ command }) => command.options.some(({ long }) => long === '--tenant')))(
+  it.each(runnable.filter(({ command }) => command.options.some(({ long }) => long === '--tenant')))(
     'sluice $path rejects an unknown tenant',
     async ({ path }) => {
       expect(await runToEnd(`${lineOf(path, 1)} --tenant nobody`, env)).toEqual({

@@ -371,9 +371,10 @@ test('requests to send a delivery again neither lock its endpoint nor queue it t
   const [{ deliveryId }] = await list(endpointId);
   await inTransaction(pool, async (client) => {
     // As a dispatcher does, which skips endpoints that others have locked.
-    await client.query('select from webhook_endpoints where endpoint_id = $1 for no key update', [
-      endpointId,
-    ]);
+    await client.query(
+      'select 1 from webhook_endpoints where tenant_id = $1 and endpoint_id = $2 for no key update',
+      [tenantId, endpointId],
+    );
     const calls = Array.from({ length: 8 }, () => call('POST', `/deliveries/${deliveryId}/redeliver`));
     expect((await Promise.all(calls)).map(({ status }) => status)).toEqual(Array(8).fill(202));
   });
