@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { hasCitus } from '../../shared/postgres/database-nodes.ts';
 import type { CommandContext } from '../context.ts';
 import { type DistributeReport, distribute, SHARDS } from '../distribute/distribute.ts';
 import type { Step } from '../distribute/plan.ts';
@@ -40,7 +39,7 @@ async function run(context: CommandContext, { shards, json }: Options): Promise<
     if (!json) context.print(`${step.table}: ${describe(step)} (${(ms / 1000).toFixed(1)} s)`);
   };
   const report = await context.withPool(async (pool) =>
-    (await hasCitus(pool)) ? await distribute({ pool, shards, onStep }) : undefined,
+    pool.isCitus ? await distribute({ pool, shards, onStep }) : undefined,
   );
   if (json)
     return context.printJson(report ? { citus: true, ...toJson(report) } : { citus: false, steps: [] });

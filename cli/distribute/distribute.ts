@@ -1,5 +1,5 @@
 import { AppError, errorMessage } from '../../shared/errors.ts';
-import { type DatabaseNode, hasCitus, listDatabaseNodes } from '../../shared/postgres/database-nodes.ts';
+import { type DatabaseNode, listDatabaseNodes } from '../../shared/postgres/database-nodes.ts';
 import { checkSchema, schemaVersion } from '../../shared/postgres/migrate.ts';
 import { whileLocked } from '../../shared/postgres/named-lock.ts';
 import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
@@ -79,7 +79,7 @@ export async function distribute({ pool, shards, onStep }: DistributeOptions): P
  * AppError `NOT_DISTRIBUTABLE`.
  */
 export async function requireCoordinator(db: Queryable): Promise<void> {
-  if (!(await hasCitus(db))) return;
+  if (!db.isCitus) return;
   const coordinator = await readCoordinator(db);
   if (coordinator === undefined) return;
   throw notDistributable([`DATABASE_URL leads to a worker node: set it to the coordinator ${coordinator}`]);
@@ -90,7 +90,7 @@ export async function requireCoordinator(db: Queryable): Promise<void> {
  * one of a new migration.
  */
 export async function needsDistribute(db: Queryable): Promise<boolean> {
-  return (await hasCitus(db)) && planSteps(await readDistribution(db, TABLES)).length > 0;
+  return db.isCitus === true && planSteps(await readDistribution(db, TABLES)).length > 0;
 }
 
 /** The list of tables is complete only for a schema of this release. */

@@ -2,7 +2,6 @@ import {
   type DatabaseNode,
   type ExaminedNode,
   examineDatabaseNodes,
-  hasCitus,
 } from '../../shared/postgres/database-nodes.ts';
 import { inTransaction, type Pool } from '../../shared/postgres/pool.ts';
 import { activate, planSteps, TABLES, tableProblems } from '../distribute/plan.ts';
@@ -24,7 +23,7 @@ const STANDBY_ADVICE =
  */
 export async function checkNodes(pool: Pool, isUpToDate: boolean): Promise<readonly Finding[]> {
   return await checking('nodes', ADVICE, async () => {
-    if (!(await hasCitus(pool))) return [];
+    if (!pool.isCitus) return [];
     const coordinator = await readCoordinator(pool);
     if (coordinator !== undefined) {
       return [

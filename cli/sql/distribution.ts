@@ -38,6 +38,13 @@ export async function readDistribution(db: Queryable, tables: readonly string[])
   return rows;
 }
 
+/** Returns whether a table is distributed. */
+export async function isDistributed(db: Queryable): Promise<boolean> {
+  if (!db.isCitus) return false;
+  const { rowCount } = await db.query(`select 1 from pg_dist_partition where partmethod = 'h' limit 1`);
+  return rowCount === 1;
+}
+
 /** Copies the table to every node. */
 export async function makeReference(db: Queryable, table: string): Promise<void> {
   await db.query('select create_reference_table($1::text::regclass)', [table]);

@@ -3,6 +3,7 @@ import { quoteIdentifier } from '../../shared/postgres/client.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { SQLSTATE } from '../../shared/postgres/sqlstate.ts';
 import { epochMs } from '../../shared/postgres/times.ts';
+import { isDistributed } from './distribution.ts';
 
 /** The schema of the views, and the views that readers may read. */
 export const SCHEMA = 'analytics';
@@ -57,6 +58,7 @@ export async function createReader(db: Queryable, reader: NewReader): Promise<vo
   const { role, tenantId, verifier, createdAtMs } = reader;
   const quoted = quoteIdentifier(role);
   await requireRights(db);
+  await requireOneServer(db);
   try {
     await db.query(`create role ${quoted} login connection limit ${CONNECTIONS_MAX} password '${verifier}'`);
     await db.query(
@@ -78,6 +80,18 @@ export async function createReader(db: Queryable, reader: NewReader): Promise<vo
   }
   await db.query(`grant usage on schema ${SCHEMA} to ${quoted}`);
   await db.query(`grant select on ${viewList()} to ${quoted}`);
+}
+
+/**
+ * Citus reads shards with the rights of the reader, not with those of the owner of a view. Rights on the
+ * tables would show all tenants. Throws AppError `READERS_DENIED`.
+ */
+async function requireOneServer(db: Queryable): Promise<void> {
+  if (!(await isDistributed(db))) return;
+  throw new AppError(
+    'READERS_DENIED',
+    'readers are not possible once tables are distributed: use `./sluice export` and `./sluice report` (docs/scale.md)',
+  );
 }
 
 export interface Reader {

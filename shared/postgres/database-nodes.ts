@@ -14,12 +14,6 @@ export interface DatabaseNode {
   readonly holdsShards: boolean;
 }
 
-/** Returns whether the database has the extension Citus. */
-export async function hasCitus(db: Queryable): Promise<boolean> {
-  const { rowCount } = await db.query(`select 1 from pg_extension where extname = 'citus'`);
-  return rowCount === 1;
-}
-
 /** Returns the nodes in the list of a database with Citus, each primary before its standbys. */
 export async function listDatabaseNodes(db: Queryable): Promise<DatabaseNode[]> {
   const { rows } = await db.query<DatabaseNode>(

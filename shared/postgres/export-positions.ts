@@ -1,4 +1,5 @@
 import { AppError } from '../errors.ts';
+import { untilCommittedOnWorkers } from './pending-commits.ts';
 import type { Queryable } from './pool.ts';
 
 /** A place in one partition of a topic: the next record to read. */
@@ -16,7 +17,7 @@ export const PARTITION_START: ExportPlace = { generation: 0, offset: 0n };
 /**
  * Resolves with the place in each partition up to which workers have stored the records. A worker moves
  * it in the transaction that stores records, so all rows below it can be read. Rejects with AppError
- * `TOPIC_UNREGISTERED`.
+ * `TOPIC_UNREGISTERED`, or as {@link untilCommittedOnWorkers}.
  */
 export async function readExportEnd(db: Queryable, topic: string): Promise<ExportPositions> {
   const { rows } = await db.query<ExportPlace & { readonly partition: number | null }>(
@@ -30,6 +31,7 @@ export async function readExportEnd(db: Queryable, topic: string): Promise<Expor
       `the topic ${topic} is not registered: correct SLUICE_TOPIC_PREFIX, or run \`./sluice topics create\``,
     );
   }
+  if (db.isCitus) await untilCommittedOnWorkers(db);
   // A topic that no worker has read yet has one row without a partition.
   return new Map(rows.flatMap(({ partition, ...place }) => (partition === null ? [] : [[partition, place]])));
 }

@@ -21,14 +21,19 @@ export async function migrations(files: Readonly<Record<string, string>>): Promi
   return directory;
 }
 
-/** Empties the database and applies the migrations before the one with this number. */
-export async function migrateUntil(database: TestDatabase, number: string): Promise<void> {
+/** Resolves with a folder of the migrations before the one with this number. */
+export async function migrationsUntil(number: string): Promise<string> {
   const source = join(ROOT, 'shared/postgres/migrations');
   const before = (await readdir(source)).filter((file) => file < number);
   const contents = await Promise.all(before.map((file) => readFile(join(source, file), 'utf8')));
-  const directory = await migrations(
+  return await migrations(
     Object.fromEntries(before.map((file, i) => [file.replace(/\.sql$/, ''), contents[i]!])),
   );
+}
+
+/** Empties the database and applies the migrations before the one with this number. */
+export async function migrateUntil(database: TestDatabase, number: string): Promise<void> {
+  const directory = await migrationsUntil(number);
   await emptyDatabase(database);
   await migrate({ connectionString: database.url, logger: pino({ level: 'silent' }), directory });
 }
