@@ -7,6 +7,17 @@ import { loadConfig, SETTINGS } from '../../shared/config/config.ts';
 
 const COMPOSE_FILES = ['docker-compose.yml', 'docker-compose.cluster.yml'];
 
+describe.each([...COMPOSE_FILES, 'docker-compose.citus.yml'])('%s', (file) => {
+  const text = readFileSync(file, 'utf8');
+
+  it('contains no secret and requires each one', () => {
+    for (const [, value] of text.matchAll(/(?:PASSWORD|CREDENTIALS_KEYS): (.*)/g)) {
+      expect(value).toMatch(/^\$\{STACK_\w+:\?/);
+    }
+    expect(text).not.toMatch(/:\/\/\w+:[^$\s]+@/);
+  });
+});
+
 describe.each(COMPOSE_FILES)('%s', (file) => {
   const text = readFileSync(file, 'utf8');
 
@@ -20,13 +31,6 @@ describe.each(COMPOSE_FILES)('%s', (file) => {
     const brokers = [...text.matchAll(/^ {2}(kafka\S*):\n((?: {4}.*\n|\n)+)/gm)];
     expect(brokers.length).toBeGreaterThan(0);
     for (const [, , body] of brokers) expect(body).not.toMatch(/ports:|HOST:/);
-  });
-
-  it('contains no secret and requires each one', () => {
-    for (const [, value] of text.matchAll(/(?:PASSWORD|CREDENTIALS_KEYS): (.*)/g)) {
-      expect(value).toMatch(/^\$\{STACK_\w+:\?/);
-    }
-    expect(text).not.toMatch(/:\/\/\w+:[^$\s]+@/);
   });
 
   it('sets only existing settings', () => {
