@@ -165,7 +165,7 @@ export async function copyTemplate(): Promise<TestDatabase> {
       };
     },
     drop() {
-      dropping ??= pool.end().then(() => onServers(servers, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
+      dropping ??= pool.end().then(() => dropDatabase(servers, name));
       return dropping;
     },
   };
@@ -219,6 +219,12 @@ async function countLockWaits(url: string): Promise<number> {
       where wait_event_type = 'Lock' and datname = current_database()`,
   ]);
   return rows[0]!.waiting;
+}
+
+async function dropDatabase(servers: readonly string[], name: string): Promise<void> {
+  // A maintenance daemon of Citus may start while the other sessions are ended.
+  if (servers.length > 1) await disconnectAll(servers, name);
+  await onServers(servers, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
 }
 
 /** Prevents connections to the database until ALLOW_CONNECTIONS is true, and ends all sessions. */

@@ -6,6 +6,8 @@ import { waitFor } from './wait.ts';
 import { type AttemptRow, createWebhookBench } from './webhooks.ts';
 
 const WAIT_MS = 20_000;
+/** A transaction on several nodes takes longer. */
+const CITUS_WAIT_MS = 60_000;
 
 /** What a test of webhooks works with. */
 export interface WebhookTest {
@@ -23,6 +25,7 @@ export function useWebhookBench(
   prepare: (test: WebhookTest) => void,
 ) {
   const bench = createWebhookBench(pool);
+  const timeoutMs = pool.isCitus ? CITUS_WAIT_MS : WAIT_MS;
   let tenants = 0;
   let receiver: Receiver;
   let cleanUps: (() => Promise<unknown>)[] = [];
@@ -58,10 +61,10 @@ export function useWebhookBench(
     /** Returns the numbers of the received events, in order. */
     numbers: (): unknown[] => receiver.requests.map(({ json }) => json.data.number),
     received: (count: number): Promise<unknown> =>
-      waitFor(() => receiver.requests.length >= count, { timeoutMs: WAIT_MS, what: `${count} requests` }),
+      waitFor(() => receiver.requests.length >= count, { timeoutMs, what: `${count} requests` }),
     waitForStates: (endpointId: string, wanted: readonly string[]): Promise<unknown> =>
       waitFor(async () => String(await states(endpointId)) === String(wanted), {
-        timeoutMs: WAIT_MS,
+        timeoutMs,
         what: `deliveries ${wanted}`,
       }),
     /** Resolves with the attempts as soon as there are this many. */
@@ -71,7 +74,7 @@ export function useWebhookBench(
           const attempts = await bench.attempts(endpointId);
           return attempts.length >= count ? attempts : undefined;
         },
-        { timeoutMs: WAIT_MS, what: `${count} attempts` },
+        { timeoutMs, what: `${count} attempts` },
       ),
   };
 }
