@@ -6,7 +6,13 @@ import {
 import { inTransaction, type Pool } from '../../shared/postgres/pool.ts';
 import { activate, planSteps, TABLES, tableProblems } from '../distribute/plan.ts';
 import { FIRST_DISTRIBUTED } from '../distribute/tables.ts';
-import { countRebalances, readCoordinator, readDistribution, type StoredTable } from '../sql/distribution.ts';
+import {
+  countRebalances,
+  findUnsafeSettings,
+  readCoordinator,
+  readDistribution,
+  type StoredTable,
+} from '../sql/distribution.ts';
 import { checking, type Finding, ok, problem } from './finding.ts';
 
 /** Checks of a database with Citus. */
@@ -14,6 +20,7 @@ import { checking, type Finding, ok, problem } from './finding.ts';
 const ADVICE = 'connect to the coordinator, as the role that ran `./sluice migrate`';
 const UNREACHABLE_ADVICE =
   'start it, or promote its standby and run `select citus_update_node(…)`: statements on its shards fail meanwhile';
+const DURABILITY_ADVICE = 'set them to on: a node that crashes loses what it has committed';
 const STANDBY_ADVICE =
   'add a standby to each (docs/scale.md): while such a server is down, batches with rows for it wait, and its disk is the only copy';
 
@@ -30,7 +37,10 @@ export async function checkNodes(pool: Pool, isUpToDate: boolean): Promise<reado
         problem('nodes', 'this is a worker node', `set DATABASE_URL to the coordinator ${coordinator}`),
       ];
     }
-    const nodes = nodeFindings(await inTransaction(pool, examineDatabaseNodes));
+    const nodes = [
+      ...nodeFindings(await inTransaction(pool, examineDatabaseNodes)),
+      ...durabilityFindings(await findUnsafeSettings(pool)),
+    ];
     if (!isUpToDate) return nodes;
     const tables = await readDistribution(pool, TABLES);
     return [...nodes, ...tableFindings(tables, await countRebalances(pool))];
@@ -49,6 +59,12 @@ export function nodeFindings(nodes: readonly ExaminedNode[]): Finding[] {
     ...(faults.length > 0 ? faults : [ok('nodes', `${countRoles(nodes)} answer`)]),
     ...(alone.length > 0 ? [unprotected] : []),
   ];
+}
+
+/** Transactions set synchronous_commit on the coordinator only, and the others cannot be set there. */
+export function durabilityFindings(unsafe: readonly string[]): Finding[] {
+  if (unsafe.length === 0) return [];
+  return [problem('durability', `off: ${unsafe.join(', ')}`, DURABILITY_ADVICE)];
 }
 
 function countRoles(nodes: readonly ExaminedNode[]): string {

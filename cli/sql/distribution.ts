@@ -95,6 +95,25 @@ export async function readCoordinator(db: Queryable): Promise<string | undefined
   return rows[0] && (rows[0].address ?? '');
 }
 
+/** The settings of nodes without which a commit that was reported can be lost. */
+const DURABLE_SETTINGS = ['fsync', 'full_page_writes', 'synchronous_commit'];
+
+/** Returns the settings with which nodes that answer can lose commits, as `worker1:5432 fsync`. */
+export async function findUnsafeSettings(db: Queryable): Promise<string[]> {
+  const { rows } = await db.query<{ address: string; names: string }>(
+    `select n.nodename || ':' || n.nodeport as address, r.result as names
+       from run_command_on_all_nodes($1, give_warning_for_connection_errors => true) r
+       join pg_dist_node n on n.nodeid = r.nodeid
+      where r.success and r.result <> ''
+      order by n.nodeid`,
+    [
+      `select coalesce(string_agg(name, ',' order by name), '') from pg_settings
+        where name in ('${DURABLE_SETTINGS.join("', '")}') and setting = 'off'`,
+    ],
+  );
+  return rows.flatMap(({ address, names }) => names.split(',').map((name) => `${address} ${name}`));
+}
+
 /** Returns the number of jobs of Citus that move shards, or wait to do so. */
 export async function countRebalances(db: Queryable): Promise<number> {
   const { rows } = await db.query<{ jobs: number }>(

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { planSteps, TABLES } from '../../../cli/distribute/plan.ts';
 import { NOT_DISTRIBUTED } from '../../../cli/distribute/tables.ts';
-import { nodeFindings, tableFindings } from '../../../cli/doctor/nodes.ts';
+import { durabilityFindings, nodeFindings, tableFindings } from '../../../cli/doctor/nodes.ts';
 import type { StoredTable } from '../../../cli/sql/distribution.ts';
 import type { ExaminedNode } from '../../../shared/postgres/database-nodes.ts';
 
@@ -41,6 +41,20 @@ describe('nodes that are examined', () => {
       found: 'none is known of worker2:5432',
       advice: expect.stringContaining('add a standby'),
     });
+  });
+});
+
+describe('settings of nodes', () => {
+  it('are a problem if a reported commit can be lost', () => {
+    expect(durabilityFindings([])).toEqual([]);
+    expect(durabilityFindings(['worker1:5432 fsync', 'worker2:5432 synchronous_commit'])).toEqual([
+      {
+        check: 'durability',
+        status: 'problem',
+        found: 'off: worker1:5432 fsync, worker2:5432 synchronous_commit',
+        advice: expect.stringContaining('set them to on'),
+      },
+    ]);
   });
 });
 
