@@ -5,6 +5,7 @@ import { whileLocked } from '../../shared/postgres/named-lock.ts';
 import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
 import { SQLSTATE, sqlStateOf } from '../../shared/postgres/sqlstate.ts';
 import {
+  connectedParts,
   deleteLeft,
   distributeFirst,
   distributeWith,
@@ -108,7 +109,12 @@ async function requireSameSchema(db: Queryable): Promise<void> {
 async function requireDistributable(db: Queryable, shards: number | undefined): Promise<DatabaseNode[]> {
   const nodes = await listDatabaseNodes(db);
   const tables = await readDistribution(db, TABLES);
-  const problems = [...nodeProblems(nodes), ...tableProblems(tables), ...shardProblems(tables, shards)];
+  const problems = [
+    ...nodeProblems(nodes),
+    ...tableProblems(tables),
+    ...shardProblems(tables, shards),
+    ...partProblems(tables, await connectedParts(db)),
+  ];
   if (problems.length > 0) throw notDistributable(problems);
   return nodes;
 }
@@ -122,6 +128,19 @@ function shardProblems(tables: readonly StoredTable[], shards: number | undefine
   if (shards === undefined || first.placement !== 'distributed' || first.shards === shards) return [];
   return [
     `the tables have ${first.shards} shards already: leave --shards out, or stop Sluice and run \`select alter_distributed_table('${FIRST_DISTRIBUTED}', shard_count := ${shards}, cascade_to_colocated := true)\``,
+  ];
+}
+
+/**
+ * Parts that run when the first table is distributed may have started before the database had Citus,
+ * and would send statements that it refuses. Later steps are those of new tables, or of a run that
+ * was interrupted.
+ */
+function partProblems(tables: readonly StoredTable[], parts: readonly string[]): string[] {
+  const first = tables.find(({ table }) => table === FIRST_DISTRIBUTED)!;
+  if (first.placement === 'distributed' || parts.length === 0) return [];
+  return [
+    `parts of Sluice are connected to the database (${parts.join(', ')}): stop them, because they decide at their start how they write`,
   ];
 }
 

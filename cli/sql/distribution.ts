@@ -95,6 +95,17 @@ export async function readCoordinator(db: Queryable): Promise<string | undefined
   return rows[0] && (rows[0].address ?? '');
 }
 
+/** Returns the parts of Sluice that are connected to the database: `gateway`, `worker`, `admin`. */
+export async function connectedParts(db: Queryable): Promise<string[]> {
+  const { rows } = await db.query<{ part: string }>(
+    `select distinct substr(application_name, 8) as part
+       from pg_stat_activity
+      where datname = current_database() and application_name in ('sluice-gateway', 'sluice-worker', 'sluice-admin')
+      order by part`,
+  );
+  return rows.map(({ part }) => part);
+}
+
 /** The settings of nodes without which a commit that was reported can be lost. */
 const DURABLE_SETTINGS = ['fsync', 'full_page_writes', 'synchronous_commit'];
 
