@@ -1,6 +1,14 @@
 import { AppError, errorCode, errorMessage } from '../errors.ts';
 import { type TlsFault, tlsFault } from '../tls-faults.ts';
-import { isFatal, isServerError, SQLSTATE } from './sqlstate.ts';
+import {
+  CITUS_NODE_DOWN,
+  CITUS_UNAVAILABLE,
+  isDisconnected,
+  isFatal,
+  isServerError,
+  SQLSTATE,
+  sqlStateOf,
+} from './sqlstate.ts';
 
 /**
  * Code of the AppError (not retryable) of a database that refuses the connection, its role or
@@ -62,9 +70,27 @@ export function databaseTrouble(error: unknown): string {
   if (code === SQLSTATE.UNDEFINED_TABLE) {
     return 'the database of DATABASE_URL has no tables of Sluice yet: run `./sluice migrate`';
   }
+  if (code === CITUS_NODE_DOWN || code === CITUS_UNAVAILABLE) return errorMessage(error);
+  const sqlState = sqlStateOf(error);
+  if (sqlState !== undefined && isDisconnected(sqlState)) return disconnection(sqlState);
   if (isServerError(error)) return `the database rejects the statement (SQLSTATE ${code})`;
   // The driver's own errors have no code.
-  const reason = (!(error instanceof AppError) && code) || errorMessage(error) || 'no connection';
+  return noAnswer((!(error instanceof AppError) && code) || errorMessage(error) || 'no connection');
+}
+
+function disconnection(sqlState: string): string {
+  switch (sqlState) {
+    case SQLSTATE.CANNOT_CONNECT_NOW:
+      return `the database is starting or stopping (SQLSTATE ${sqlState}): if that lasts, look at its log`;
+    case SQLSTATE.ADMIN_SHUTDOWN:
+    case SQLSTATE.CRASH_SHUTDOWN:
+      return `the database ended the session, as when it stops (SQLSTATE ${sqlState}): check that it runs`;
+    default:
+      return noAnswer(`SQLSTATE ${sqlState}`);
+  }
+}
+
+function noAnswer(reason: string): string {
   return `the database does not answer (${reason}): check that it runs, and its host and port in DATABASE_URL`;
 }
 

@@ -25,6 +25,9 @@ export const SQLSTATE = {
   OUT_OF_MEMORY: '53200',
   LOCK_NOT_AVAILABLE: '55P03',
   QUERY_CANCELED: '57014',
+  ADMIN_SHUTDOWN: '57P01',
+  CRASH_SHUTDOWN: '57P02',
+  CANNOT_CONNECT_NOW: '57P03',
   RAISE_EXCEPTION: 'P0001',
   INTERNAL_ERROR: 'XX000',
 } as const;
@@ -49,6 +52,13 @@ const TRANSIENT_CLASSES: ReadonlySet<string> = new Set([
   '57',
   '58',
   ...REFUSED_CLASSES,
+]);
+
+/** Codes of sessions that a server ends or refuses because it starts, stops or recovers. */
+const SHUTDOWN_CODES: ReadonlySet<string> = new Set([
+  SQLSTATE.ADMIN_SHUTDOWN,
+  SQLSTATE.CRASH_SHUTDOWN,
+  SQLSTATE.CANNOT_CONNECT_NOW,
 ]);
 
 /**
@@ -76,6 +86,12 @@ export function sqlStateOf(error: unknown): string | undefined {
 export const sqlStateClass = (sqlState: string): string => sqlState.slice(0, 2);
 
 export const isTransient = (sqlState: string): boolean => TRANSIENT_CLASSES.has(sqlStateClass(sqlState));
+
+/** Returns whether the SQLSTATE means that a connection failed, or that its server starts or stops. */
+export function isDisconnected(sqlState: string): boolean {
+  if (sqlState === SQLSTATE.PROTOCOL_VIOLATION) return false;
+  return sqlStateClass(sqlState) === '08' || SHUTDOWN_CODES.has(sqlState);
+}
 
 /** Returns whether a write failed because the server, or the session, only reads. */
 export function isReadOnly(error: unknown): error is Error {
@@ -118,15 +134,29 @@ export function isPlanOutdated(error: unknown): boolean {
 /** AppError code (retryable) of a Citus cluster that cannot run a statement now. */
 export const CITUS_UNAVAILABLE = 'CITUS_UNAVAILABLE';
 
+/** AppError code (retryable) of a statement that needs a node of a Citus cluster that is down. */
+export const CITUS_NODE_DOWN = 'CITUS_NODE_DOWN';
+
 /**
- * Returns the error of a statement on Citus. Citus reports a shard that is being moved, and a node
- * that has failed, as internal errors, which are defects on any other server.
+ * Returns the error of a statement on Citus. The coordinator reports a node that it cannot reach with
+ * the codes of a lost connection, though its own connection to this process is open. It reports a
+ * shard that is being moved, and some failures of nodes, as internal errors, which are defects on any
+ * other server.
  */
 export function ofCitus(error: unknown): unknown {
-  if (sqlStateOf(error) !== SQLSTATE.INTERNAL_ERROR) return error;
+  const sqlState = sqlStateOf(error);
+  if (sqlState === undefined) return error;
+  if (isDisconnected(sqlState) && !isFatal(error)) {
+    return new AppError(
+      CITUS_NODE_DOWN,
+      `a node of the Citus cluster does not answer (SQLSTATE ${sqlState}): run \`./sluice doctor\`, which names it`,
+      { retryable: true, cause: error },
+    );
+  }
+  if (sqlState !== SQLSTATE.INTERNAL_ERROR) return error;
   return new AppError(
     CITUS_UNAVAILABLE,
-    `a node of the Citus cluster failed, or a shard is being moved (SQLSTATE ${SQLSTATE.INTERNAL_ERROR}): ${errorMessage(error)}`,
+    `a node of the Citus cluster failed, or a shard is being moved (SQLSTATE ${sqlState}): ${errorMessage(error).replace(/\s+/g, ' ')}`,
     { retryable: true, cause: error },
   );
 }

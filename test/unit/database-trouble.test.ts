@@ -5,6 +5,7 @@ import { AppError } from '../../shared/errors.ts';
 import { createPool, type Pool } from '../../shared/postgres/pool.ts';
 import { databaseTrouble } from '../../shared/postgres/refusals.ts';
 import { requireSchema } from '../../shared/postgres/require-schema.ts';
+import { ofCitus } from '../../shared/postgres/sqlstate.ts';
 
 const ADVICE = 'check that it runs, and its host and port in DATABASE_URL';
 
@@ -27,6 +28,19 @@ describe('trouble with the database', () => {
         severity: 'FATAL',
       }),
       'the server of DATABASE_URL, or its pooler, refuses the session: unsupported startup parameter: options',
+    ],
+    [{ code: '08006', severity: 'ERROR' }, `the database does not answer (SQLSTATE 08006): ${ADVICE}`],
+    [
+      { code: '57P03', severity: 'FATAL' },
+      'the database is starting or stopping (SQLSTATE 57P03): if that lasts, look at its log',
+    ],
+    [
+      { code: '57P01', severity: 'FATAL' },
+      'the database ended the session, as when it stops (SQLSTATE 57P01): check that it runs',
+    ],
+    [
+      ofCitus({ code: '08006', severity: 'ERROR' }),
+      'a node of the Citus cluster does not answer (SQLSTATE 08006): run `./sluice doctor`, which names it',
     ],
     [{ code: '08P01', severity: 'ERROR' }, 'the database rejects the statement (SQLSTATE 08P01)'],
     [

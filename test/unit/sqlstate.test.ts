@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
+  CITUS_NODE_DOWN,
   CITUS_UNAVAILABLE,
   isDatabaseUnavailable,
   isTransient,
@@ -42,8 +43,28 @@ describe('an error on Citus', () => {
     expect(ofCitus(internal)).toMatchObject({ code: CITUS_UNAVAILABLE, retryable: true, cause: internal });
   });
 
+  it.each(['08006', '57P01', '57P03'])('is that of a node that is down if it is %s', (sqlState) => {
+    const error = Object.assign(serverError(sqlState), { message: 'to node1: refused\nIs it running?' });
+    expect(ofCitus(error)).toMatchObject({
+      code: CITUS_NODE_DOWN,
+      retryable: true,
+      cause: error,
+      message: `a node of the Citus cluster does not answer (SQLSTATE ${sqlState}): run \`./sluice doctor\`, which names it`,
+    });
+  });
+
+  it('stays as it is if the coordinator ends its own session', () => {
+    const fatal = Object.assign(serverError('57P01'), { severity: 'FATAL' });
+    expect(ofCitus(fatal)).toBe(fatal);
+  });
+
   it('stays as it is otherwise', () => {
-    for (const error of [serverError('23514'), serverError('XX001'), new TypeError('bug')]) {
+    for (const error of [
+      serverError('23514'),
+      serverError('08P01'),
+      serverError('XX001'),
+      new TypeError('bug'),
+    ]) {
       expect(ofCitus(error)).toBe(error);
     }
   });

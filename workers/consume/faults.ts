@@ -2,6 +2,7 @@ import { AppError, BATCH_BOUND_EXCEEDED, errorCode } from '../../shared/errors.t
 import { POSITION_LOST } from '../../shared/log/log.ts';
 import { databaseRefusal, databaseTrouble } from '../../shared/postgres/refusals.ts';
 import {
+  CITUS_NODE_DOWN,
   CITUS_UNAVAILABLE,
   isTransient,
   SQLSTATE,
@@ -83,7 +84,9 @@ export function classifyFault(error: unknown): Fault {
   if (error instanceof AppError) {
     if (error.code === POSITION_LOST) return { kind: 'stop', text: error.message };
     if (error.code === BATCH_BOUND_EXCEEDED) return { kind: 'bound', text: error.message };
-    if (error.code === CITUS_UNAVAILABLE) return { kind: 'wait', text: error.message, suspected: 'records' };
+    if (error.code === CITUS_UNAVAILABLE || error.code === CITUS_NODE_DOWN) {
+      return { kind: 'wait', text: error.message, suspected: 'records' };
+    }
     if (error.retryable) return { kind: 'wait', text: error.message };
     return { kind: 'unexpected', text: error.message, suspected: 'records' };
   }

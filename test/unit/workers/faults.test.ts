@@ -99,6 +99,12 @@ describe('a fault', () => {
     expect(fault).toMatchObject({ kind: 'wait', suspected: 'records' });
   });
 
+  it('of a node that Citus cannot reach may be caused by a record that crashes it', () => {
+    const error = ofCitus(server('08006'));
+    expect(classifyFault(error)).toMatchObject({ kind: 'wait', suspected: 'records' });
+    expect(failureReason(error)).toBe('unavailable');
+  });
+
   it.each([
     [Object.assign(new Error('socket'), { code: 'EPIPE' }), 'wait'],
     [Object.assign(new Error('socket'), { code: 'ECONNREFUSED', errno: -111 }), 'wait'],
