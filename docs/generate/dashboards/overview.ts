@@ -15,6 +15,7 @@ import {
   publishDuration,
   publishFailures,
   readFailures,
+  roundTrip,
   stalled,
   waitingWebhooks,
 } from './common.ts';
@@ -88,7 +89,7 @@ export const overview: Dashboard = {
         {
           title: 'Time of a request',
           description:
-            '99 % of the requests were answered in this time. High at the gateway: the event log if operations that store are slow, the database if reads of the state are; the dashboard Gateway shows them by operation. High at the admin listener: the database.',
+            '99 % of the requests were answered in this time. High at the gateway: the event log if the publish latency is high too, otherwise the database, in which keys and ids are looked up; the dashboard Gateway shows it by operation. High at the admin listener: the database.',
           kind: 'lines',
           unit: 's',
           queries: [
@@ -104,7 +105,7 @@ export const overview: Dashboard = {
       title: 'Event log: Kafka, or Postgres with npm start',
       panels: [publishFailures, breaker, brokers, publishDuration],
     },
-    { title: 'Database', panels: [batchStages, batchFailures, pool, readFailures] },
+    { title: 'Database', panels: [roundTrip, batchStages, batchFailures, pool, readFailures] },
     { title: 'Records', panels: [lagSeconds, stalled, newDeadLetters, openDeadLetters] },
     { title: 'Receivers of webhooks', panels: [failedShare, failedAttempts, endpoints] },
     { title: 'Queue of webhooks', panels: [waitingWebhooks, oldestWebhook] },
