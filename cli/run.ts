@@ -1,8 +1,8 @@
 import { type Command, CommanderError } from 'commander';
 import { ConfigError } from '../shared/config/config.ts';
-import { AppError, errorCode, errorMessage } from '../shared/errors.ts';
-import { databaseRefusal } from '../shared/postgres/refusals.ts';
-import { SQLSTATE } from '../shared/postgres/sqlstate.ts';
+import { AppError, errorCode, errorMessage, onOneLine } from '../shared/errors.ts';
+import { databaseRefusal, databaseTrouble } from '../shared/postgres/refusals.ts';
+import { isDisconnected, ofCitus, SQLSTATE, sqlStateOf } from '../shared/postgres/sqlstate.ts';
 import { OUTPUT_CLOSED } from './context.ts';
 import { printable } from './printable.ts';
 
@@ -32,5 +32,7 @@ function explain(error: unknown): string {
   const code = errorCode(error);
   if (code === SQLSTATE.UNDEFINED_TABLE)
     return 'the database has no tables of Sluice yet: run `./sluice migrate`';
-  return code === undefined ? errorMessage(error) : `${errorMessage(error)} (${code})`;
+  // `migrate` runs before anything has looked whether the database is a Citus cluster.
+  if (isDisconnected(sqlStateOf(error) ?? '')) return databaseTrouble(ofCitus(error));
+  return code === undefined ? errorMessage(error) : `${onOneLine(errorMessage(error))} (${code})`;
 }

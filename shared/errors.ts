@@ -31,6 +31,9 @@ export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** Returns a message of several lines, such as one of a server, as one line. */
+export const onOneLine = (message: string): string => message.replace(/\s+/g, ' ');
+
 /**
  * Returns the `code` of a thrown value of any type (SQLSTATE, errno name, AppError code), or
  * undefined.

@@ -1,4 +1,4 @@
-import { AppError, errorMessage } from '../../shared/errors.ts';
+import { AppError, errorMessage, onOneLine } from '../../shared/errors.ts';
 import { type DatabaseNode, listDatabaseNodes } from '../../shared/postgres/database-nodes.ts';
 import { checkSchema, schemaVersion } from '../../shared/postgres/migrate.ts';
 import { whileLocked } from '../../shared/postgres/named-lock.ts';
@@ -172,7 +172,7 @@ function stepError(error: unknown, table: string): AppError {
   }
   return new AppError(
     'STEP_FAILED',
-    `the step of the table ${table} failed and changed nothing: ${errorMessage(error).replace(/\s+/g, ' ')}${code === undefined ? '' : ` (${code})`}; correct that, and repeat \`./sluice distribute\`, which continues here`,
+    `the step of the table ${table} failed and changed nothing: ${onOneLine(errorMessage(error))}${code === undefined ? '' : ` (${code})`}; correct that, and repeat \`./sluice distribute\`, which continues here`,
     { cause: error },
   );
 }

@@ -1,4 +1,5 @@
-import { errorMessage } from '../../shared/errors.ts';
+import { errorCode, errorMessage, onOneLine } from '../../shared/errors.ts';
+import { CITUS_NODE_DOWN } from '../../shared/postgres/sqlstate.ts';
 
 export interface Finding {
   readonly check: string;
@@ -9,6 +10,8 @@ export interface Finding {
   readonly advice?: string;
 }
 
+const NODE_ADVICE = 'start the node that the check `nodes` names, and check again';
+
 export const ok = (check: string, found: string): Finding => ({ check, status: 'ok', found });
 export const skipped = (check: string, found: string): Finding => ({ check, status: 'skipped', found });
 export const problem = (check: string, found: string, advice: string): Finding => ({
@@ -18,7 +21,10 @@ export const problem = (check: string, found: string, advice: string): Finding =
   advice,
 });
 
-/** Runs a check. An error becomes the result of the check, so that the other checks still run. */
+/**
+ * Runs a check. An error becomes the result of the check, so that the other checks still run. The
+ * advice is for errors of this check: a node of a Citus cluster that is down fails others too.
+ */
 export async function checking(
   check: string,
   advice: string,
@@ -27,6 +33,9 @@ export async function checking(
   try {
     return await work();
   } catch (error) {
-    return [problem(check, errorMessage(error), advice)];
+    if (errorCode(error) === CITUS_NODE_DOWN) {
+      return [problem(check, 'not checked: a node of the Citus cluster does not answer', NODE_ADVICE)];
+    }
+    return [problem(check, onOneLine(errorMessage(error)), advice)];
   }
 }

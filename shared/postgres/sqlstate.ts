@@ -1,4 +1,4 @@
-import { AppError, errorCode, errorMessage } from '../errors.ts';
+import { AppError, errorCode, errorMessage, onOneLine } from '../errors.ts';
 
 /** The SQLSTATEs that are handled in the code, by their names in Postgres' manual (appendix A). */
 export const SQLSTATE = {
@@ -156,7 +156,7 @@ export function ofCitus(error: unknown): unknown {
   if (sqlState !== SQLSTATE.INTERNAL_ERROR) return error;
   return new AppError(
     CITUS_UNAVAILABLE,
-    `a node of the Citus cluster failed, or a shard is being moved (SQLSTATE ${sqlState}): ${errorMessage(error).replace(/\s+/g, ' ')}`,
+    `a node of the Citus cluster failed, or a shard is being moved (SQLSTATE ${sqlState}): ${onOneLine(errorMessage(error))}`,
     { retryable: true, cause: error },
   );
 }
