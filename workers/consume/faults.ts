@@ -31,6 +31,11 @@ export interface Fault {
    * transaction took too long. `records`: the server or our own code failed during the batch.
    */
   readonly suspected?: 'time' | 'records';
+  /**
+   * Set if a node of a Citus cluster is down. Records of other nodes are stored meanwhile, so their
+   * success does not mean that these records are the cause.
+   */
+  readonly nodeDown?: true;
 }
 
 /**
@@ -84,8 +89,9 @@ export function classifyFault(error: unknown): Fault {
   if (error instanceof AppError) {
     if (error.code === POSITION_LOST) return { kind: 'stop', text: error.message };
     if (error.code === BATCH_BOUND_EXCEEDED) return { kind: 'bound', text: error.message };
-    if (error.code === CITUS_UNAVAILABLE || error.code === CITUS_NODE_DOWN) {
-      return { kind: 'wait', text: error.message, suspected: 'records' };
+    if (error.code === CITUS_UNAVAILABLE) return { kind: 'wait', text: error.message, suspected: 'records' };
+    if (error.code === CITUS_NODE_DOWN) {
+      return { kind: 'wait', text: error.message, suspected: 'records', nodeDown: true };
     }
     if (error.retryable) return { kind: 'wait', text: error.message };
     return { kind: 'unexpected', text: error.message, suspected: 'records' };

@@ -209,8 +209,9 @@ export class PartitionConsumer<Row> {
   #noteFault(fault: Fault): void {
     if (!this.#status.noteFault(fault)) return;
     const unstored = this.#records.filter(({ offset }) => offset >= this.#nextOffset);
+    const offset = String(this.#nextOffset);
     this.#deps.logger.warn(
-      { ...this.#key, fault: fault.kind, reason: fault.text, ...traceFieldsOfRecords(unstored) },
+      { ...this.#key, offset, fault: fault.kind, reason: fault.text, ...traceFieldsOfRecords(unstored) },
       'partition stalled',
     );
   }

@@ -179,7 +179,8 @@ class RetryingStore<Row> {
     if (fault.kind === 'bound' && several) throw new BatchTooLarge(fault);
     if (fault.kind !== 'wait' && fault.kind !== 'unexpected') throw error;
     const isolated = fault.suspected !== undefined && this.#othersSucceed();
-    this.#deps.onFault(isolated && this.#records.length === 1 ? this.#withPosition(fault) : fault);
+    const alone = isolated && this.#records.length === 1 && !fault.nodeDown;
+    this.#deps.onFault(alone ? this.#withPosition(fault) : fault);
     const late = fault.suspected === 'time' && failures >= ATTEMPTS_IN_TIME;
     if (several && (isolated || late)) this.#tooLarge = new BatchTooLarge(fault);
   }
