@@ -4,7 +4,7 @@ import {
   examineDatabaseNodes,
 } from '../../shared/postgres/database-nodes.ts';
 import { inTransaction, type Pool } from '../../shared/postgres/pool.ts';
-import { activate, planSteps, TABLES, tableProblems } from '../distribute/plan.ts';
+import { activate, nodeProblems, planSteps, TABLES, tableProblems } from '../distribute/plan.ts';
 import { FIRST_DISTRIBUTED } from '../distribute/tables.ts';
 import {
   countRebalances,
@@ -37,13 +37,11 @@ export async function checkNodes(pool: Pool, isUpToDate: boolean): Promise<reado
         problem('nodes', 'this is a worker node', `set DATABASE_URL to the coordinator ${coordinator}`),
       ];
     }
-    const nodes = [
-      ...nodeFindings(await inTransaction(pool, examineDatabaseNodes)),
-      ...durabilityFindings(await findUnsafeSettings(pool)),
-    ];
+    const examined = await inTransaction(pool, examineDatabaseNodes);
+    const nodes = [...nodeFindings(examined), ...durabilityFindings(await findUnsafeSettings(pool))];
     if (!isUpToDate) return nodes;
     const tables = await readDistribution(pool, TABLES);
-    return [...nodes, ...tableFindings(tables, await countRebalances(pool))];
+    return [...nodes, ...tableFindings(tables, await countRebalances(pool), examined)];
   });
 }
 
@@ -73,18 +71,22 @@ function countRoles(nodes: readonly ExaminedNode[]): string {
   return `the coordinator${count('coordinator') === 0 ? ' (not in the list of nodes)' : ''} and ${workers} worker${workers === 1 ? '' : 's'}`;
 }
 
-export function tableFindings(tables: readonly StoredTable[], rebalances: number): Finding[] {
+export function tableFindings(
+  tables: readonly StoredTable[],
+  rebalances: number,
+  nodes: readonly DatabaseNode[],
+): Finding[] {
   const { placement, shards } = tables.find(({ table }) => table === FIRST_DISTRIBUTED)!;
   const wrong = tableProblems(tables);
   if (wrong.length > 0) return wrong.map((text) => problem('tables', ...splitAdvice(text)));
   const left = [...new Set(planSteps(tables).map(({ table }) => table))];
   if (placement !== 'distributed') {
-    return [
-      {
-        ...ok('tables', 'all are on the coordinator'),
-        advice: 'to use the workers, run `./sluice distribute`',
-      },
-    ];
+    const problems = nodeProblems(nodes);
+    const advice =
+      problems.length === 0
+        ? 'to use the workers, run `./sluice distribute`'
+        : `before \`./sluice distribute\`, correct the nodes: ${problems.join('; ')}`;
+    return [{ ...ok('tables', 'all are on the coordinator'), advice }];
   }
   if (left.length > 0)
     return [problem('tables', `${left.join(', ')} not stored as needed`, 'run `./sluice distribute`')];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { planSteps, TABLES } from '../../../cli/distribute/plan.ts';
+import { nodeProblems, planSteps, TABLES } from '../../../cli/distribute/plan.ts';
 import { NOT_DISTRIBUTED } from '../../../cli/distribute/tables.ts';
 import { durabilityFindings, nodeFindings, tableFindings } from '../../../cli/doctor/nodes.ts';
 import type { StoredTable } from '../../../cli/sql/distribution.ts';
@@ -59,6 +59,7 @@ describe('settings of nodes', () => {
 });
 
 describe('tables that are examined', () => {
+  const nodes = [node({ role: 'coordinator', group: 0 }), node()];
   const local = (table: string): StoredTable => ({
     table,
     placement: 'local',
@@ -76,21 +77,27 @@ describe('tables that are examined', () => {
   it('are well if all are stored as needed, and say if shards are being moved', () => {
     const tables = TABLES.map(right);
     expect(planSteps(tables)).toEqual([]);
-    expect(tableFindings(tables, 0)).toEqual([
+    expect(tableFindings(tables, 0, nodes)).toEqual([
       { check: 'tables', status: 'ok', found: 'distributed in 32 shards' },
     ]);
-    expect(tableFindings(tables, 1)[0]!.found).toContain('shards are being moved');
+    expect(tableFindings(tables, 1, nodes)[0]!.found).toContain('shards are being moved');
   });
 
   it('are no problem before the first is distributed', () => {
-    expect(tableFindings(TABLES.map(local), 0)).toMatchObject([
-      { status: 'ok', advice: expect.stringContaining('./sluice distribute') },
+    expect(tableFindings(TABLES.map(local), 0, nodes)).toMatchObject([
+      { status: 'ok', advice: 'to use the workers, run `./sluice distribute`' },
     ]);
+  });
+
+  it('lead to the list of nodes if that is empty, as the refusal of distribute does', () => {
+    const [finding] = tableFindings(TABLES.map(local), 0, []);
+    expect(finding).toMatchObject({ status: 'ok', found: 'all are on the coordinator' });
+    for (const text of nodeProblems([])) expect(finding!.advice).toContain(text);
   });
 
   it('are a problem if one is not distributed, or otherwise', () => {
     const without = TABLES.map((table) => (table === 'agents' ? local(table) : right(table)));
-    expect(tableFindings(without, 0)).toEqual([
+    expect(tableFindings(without, 0, nodes)).toEqual([
       {
         check: 'tables',
         status: 'problem',
@@ -102,7 +109,7 @@ describe('tables that are examined', () => {
       ...right(table),
       ...(table === 'agents' && { column: 'external_agent_id' }),
     }));
-    expect(tableFindings(otherwise, 0)).toEqual([
+    expect(tableFindings(otherwise, 0, nodes)).toEqual([
       {
         check: 'tables',
         status: 'problem',
