@@ -11,7 +11,7 @@ import { instanceListeners, type Listener, listenersOf } from '../doctor/listene
 import { checkDisk, checkNode, checkOpenFiles, checkSettings } from '../doctor/machine.ts';
 import { checkNodes } from '../doctor/nodes.ts';
 import { checkPort } from '../doctor/ports.ts';
-import { checkDatabase, checkImports, checkLog, checkNotifications } from '../doctor/services.ts';
+import { checkDatabase, checkLog, checkNotifications } from '../doctor/services.ts';
 import { type UsableSettings, usableSettings } from '../doctor/settings.ts';
 import { JSON_OPTION } from '../options.ts';
 import { openLog } from '../with-log.ts';
@@ -123,11 +123,7 @@ async function examineLog(
   return await checking('event log', 'set KAFKA_BROKERS', async () => {
     const log = await openLog(context, database, config);
     try {
-      const { SLUICE_TOPIC_PREFIX: prefix } = config;
-      return [
-        ...(await checkLog(database.pool, log, prefix)),
-        ...(await checkImports(database.pool, log, prefix)),
-      ];
+      return await checkLog(database.pool, log, config.SLUICE_TOPIC_PREFIX);
     } finally {
       await log.close();
     }

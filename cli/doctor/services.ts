@@ -13,7 +13,7 @@ import {
 import type { Pool, Queryable } from '../../shared/postgres/pool.ts';
 import { READ_ONLY_ADVICE } from '../../shared/postgres/refusals.ts';
 import { majorOf, readServerFacts, requireServer } from '../../shared/postgres/server-facts.ts';
-import { checking, type Finding, ok, problem } from './finding.ts';
+import { checking, type Finding, ok, problem, skipped } from './finding.ts';
 
 /** Checks of the database and the event log. */
 
@@ -22,6 +22,8 @@ import { checking, type Finding, ok, problem } from './finding.ts';
  */
 const CLOCK_DIFFERENCE_MAX_MS = 2000;
 
+const LOG = 'event log';
+const IMPORTS = 'dead letters';
 const DATABASE_ADVICE = 'check that its version is 15 or later and that the role may read it';
 
 /** Checks the version, the clock and the schema of a database. */
@@ -67,12 +69,23 @@ export async function checkNotifications(place: ListeningPlace): Promise<readonl
   });
 }
 
+/**
+ * Checks the event log and, if it answers, that the dead letters in topics of earlier releases are
+ * imported.
+ */
+export async function checkLog(pool: Pool, log: EventLog, prefix: string): Promise<readonly Finding[]> {
+  const topics = await checkTopics(pool, log, prefix);
+  const answers = topics.some(({ check, status }) => check === LOG && status === 'ok');
+  if (!answers) return [...topics, skipped(IMPORTS, 'not checked without the event log')];
+  return [...topics, ...(await checkImports(pool, log, prefix))];
+}
+
 /** Checks that the log answers and has all topics with the registered partitions. */
-export async function checkLog(db: Queryable, log: EventLog, prefix: string): Promise<readonly Finding[]> {
-  return await checking('event log', 'check that its brokers run and can be reached from here', async () => {
+async function checkTopics(db: Queryable, log: EventLog, prefix: string): Promise<readonly Finding[]> {
+  return await checking(LOG, 'check that its brokers run and can be reached from here', async () => {
     const topics = KINDS.map((kind) => topicOf(prefix, kind));
     const counts = await log.partitionCounts(topics);
-    const answers = ok('event log', 'answers');
+    const answers = ok(LOG, 'answers');
     const registered = await loadTopicLayouts(db, prefix).catch(
       () => new Map<string, { partitions: number }>(),
     );
@@ -104,19 +117,17 @@ export async function checkLog(db: Queryable, log: EventLog, prefix: string): Pr
   });
 }
 
-/** Checks that the dead letters in topics of earlier releases are imported. */
-export async function checkImports(pool: Pool, log: EventLog, prefix: string): Promise<readonly Finding[]> {
-  const check = 'dead letters';
-  return await checking(check, 'run `./sluice dead-letters import`', async () => {
+async function checkImports(pool: Pool, log: EventLog, prefix: string): Promise<readonly Finding[]> {
+  return await checking(IMPORTS, 'run `./sluice dead-letters import`', async () => {
     const reader = log.createReader();
     try {
       const ranges = await findImports(pool, reader, prefix);
-      if (ranges.length === 0) return [ok(check, 'all are in the database')];
+      if (ranges.length === 0) return [ok(IMPORTS, 'all are in the database')];
       const topics = [...new Set(ranges.map(({ topic }) => topic))].join(', ');
       const records = ranges.reduce((sum, { from, to }) => sum + (to - from), 0n);
       const found = `${records} records of ${topics} are not imported`;
       return [
-        problem(check, found, 'run `./sluice dead-letters import` once all workers are of this release'),
+        problem(IMPORTS, found, 'run `./sluice dead-letters import` once all workers are of this release'),
       ];
     } finally {
       await reader.close();

@@ -7,6 +7,10 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { instanceListeners } from '../../../cli/doctor/listeners.ts';
 import { checkOpenFiles } from '../../../cli/doctor/machine.ts';
 import { checkPort } from '../../../cli/doctor/ports.ts';
+import { checkLog } from '../../../cli/doctor/services.ts';
+import { AppError } from '../../../shared/errors.ts';
+import type { EventLog } from '../../../shared/log/log.ts';
+import type { Pool } from '../../../shared/postgres/pool.ts';
 
 describe('the check of open files', () => {
   const config = { SLUICE_CONNECTIONS_MAX: 5000, SLUICE_PROCESSES: 2 };
@@ -29,6 +33,15 @@ describe('the check of open files', () => {
       advice,
     });
   });
+});
+
+it('the check of dead letters is skipped if the event log does not answer', async () => {
+  const down = new AppError('LOG_UNAVAILABLE', 'Kafka does not answer', { retryable: true });
+  const log = { partitionCounts: () => Promise.reject(down) } as unknown as EventLog;
+  expect(await checkLog({} as Pool, log, 'sluice')).toMatchObject([
+    { check: 'event log', status: 'problem', found: 'Kafka does not answer' },
+    { check: 'dead letters', status: 'skipped', found: 'not checked without the event log' },
+  ]);
 });
 
 describe('the check of ports', () => {
