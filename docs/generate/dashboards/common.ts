@@ -78,7 +78,7 @@ export const stalled: Panel = {
 export const batchStages: Panel = {
   title: 'Time of a batch in the database',
   description:
-    '95 % of the batches of workers finish each stage in this time. Usually below 0.1 s. lock: others hold locks. deduplicate, write, commit: Postgres, its disk, or the network to it is slow (the dashboard Workers shows the round trip). slot: waits for the other stages.',
+    '95 % of the batches of workers finish each stage in this time. Batches that do not end are missing. Usually below 0.1 s. lock: others hold locks. deduplicate, write, commit: Postgres, its disk, or the network to it is slow (the dashboard Workers shows the round trip). slot: waits for the other stages.',
   kind: 'lines',
   unit: 's',
   threshold: { value: 1 },
