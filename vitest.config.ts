@@ -119,7 +119,9 @@ export default defineConfig({
             ...(composed ? [] : ['test/containers/**']),
             ...(docker === 'off' ? ['test/integration/postgres-17.test.ts'] : []),
             ...(monitoring === 'off' ? ['test/monitoring/**'] : []),
-            ...(citus ? Object.keys(NOT_ON_CITUS).map((name) => `test/*/${name}.test.ts`) : []),
+            ...(citus
+              ? Object.keys(NOT_ON_CITUS).map((name) => `test/*/${name}.test.ts`)
+              : ['test/integration/distribute.test.ts']),
           ],
           globalSetup: ['test/support/global-setup.ts'],
         },
