@@ -37,8 +37,12 @@ export async function checkNodes(pool: Pool, isUpToDate: boolean): Promise<reado
         problem('nodes', 'this is a worker node', `set DATABASE_URL to the coordinator ${coordinator}`),
       ];
     }
-    const examined = await inTransaction(pool, examineDatabaseNodes);
-    const nodes = [...nodeFindings(examined), ...durabilityFindings(await findUnsafeSettings(pool))];
+    // One transaction: the first call limits how long both wait for a node that does not answer.
+    const [examined, unsafe] = await inTransaction(
+      pool,
+      async (db) => [await examineDatabaseNodes(db), await findUnsafeSettings(db)] as const,
+    );
+    const nodes = [...nodeFindings(examined), ...durabilityFindings(unsafe)];
     if (!isUpToDate) return nodes;
     const tables = await readDistribution(pool, TABLES);
     return [...nodes, ...tableFindings(tables, await countRebalances(pool), examined)];
