@@ -75,9 +75,9 @@ const CONDITIONS: Readonly<Record<string, string>> = {
 
 /** Conditions that operators can fix. */
 const WAIT_CONDITIONS: Readonly<Record<string, string>> = {
-  '53100': 'its disk is full',
+  [SQLSTATE.DISK_FULL]: 'its disk is full',
   '53300': 'it has no connection left',
-  '55P03': 'another session holds a lock that it needs',
+  [SQLSTATE.LOCK_NOT_AVAILABLE]: 'another session holds a lock that it needs',
 };
 
 /** Classifies an error of storing a batch by SQLSTATE, code and type, but never by its message. */
@@ -129,9 +129,9 @@ export type FailureReason = (typeof FAILURE_REASONS)[number];
 const REASONS: Readonly<Record<string, FailureReason>> = {
   '40001': 'lock',
   '40P01': 'lock',
-  '53100': 'disk-full',
+  [SQLSTATE.DISK_FULL]: 'disk-full',
   '53300': 'connections',
-  '55P03': 'lock',
+  [SQLSTATE.LOCK_NOT_AVAILABLE]: 'lock',
 };
 
 /** Returns the class of an error of storing a batch. */
