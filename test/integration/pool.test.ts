@@ -7,6 +7,9 @@ import { requireSchema } from '../../shared/postgres/require-schema.ts';
 import { probeWritable } from '../../shared/postgres/server-facts.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 
+const openPool = (connectionString: string, max: number): Pool =>
+  createPool({ connectionString, max, applicationName: 'sluice-test', logger: pino({ level: 'silent' }) });
+
 describe('a pool', () => {
   let server: Server | undefined;
   let pool: Pool | undefined;
@@ -24,23 +27,13 @@ describe('a pool', () => {
     server = await serve((socket) => {
       socket.end(Buffer.concat([LOGGED_IN, READY, ENDED]));
     });
-    pool = createPool({
-      connectionString: `postgres://sluice@127.0.0.1:${(server.address() as AddressInfo).port}/sluice`,
-      max: 1,
-      applicationName: 'sluice-test',
-      logger: pino({ level: 'silent' }),
-    });
+    pool = openPool(`postgres://sluice@127.0.0.1:${(server.address() as AddressInfo).port}/sluice`, 1);
     await expect(inTransaction(pool, async () => undefined)).rejects.toThrow();
   });
 
   it('sends the lock timeout to the workers of a Citus cluster', async () => {
     const { url } = await createTestDatabase();
-    pool = createPool({
-      connectionString: url,
-      max: 1,
-      applicationName: 'sluice-test',
-      logger: pino({ level: 'silent' }),
-    });
+    pool = openPool(url, 1);
     const setting = `select current_setting('citus.propagate_set_commands', true) as value`;
     const inBegun = (opened: Pool) =>
       inTransaction(opened, async (db) => [db.isCitus, (await db.query(setting)).rows[0].value]);
@@ -50,12 +43,7 @@ describe('a pool', () => {
 
   it('replaces all connections once a write fails because the server only reads', async () => {
     const { url } = await createTestDatabase();
-    pool = createPool({
-      connectionString: url,
-      max: 4,
-      applicationName: 'sluice-test',
-      logger: pino({ level: 'silent' }),
-    });
+    pool = openPool(url, 4);
     const connections = await Promise.all([1, 2, 3, 4].map(() => pool!.connect()));
     // As the sessions of a server that has become a standby.
     for (const each of connections) await each.query('set default_transaction_read_only = on');
@@ -83,12 +71,7 @@ describe('a pool', () => {
 
   it('replaces all connections if a probe finds that the server only reads', async () => {
     const { url } = await createTestDatabase();
-    pool = createPool({
-      connectionString: url,
-      max: 1,
-      applicationName: 'sluice-test',
-      logger: pino({ level: 'silent' }),
-    });
+    pool = openPool(url, 1);
     await pool.query('set default_transaction_read_only = on');
     await expect(probeWritable(pool, 2000)).rejects.toMatchObject({
       code: 'DATABASE_READ_ONLY',
