@@ -5,6 +5,7 @@ import { createUlidGenerator } from '../shared/ids.ts';
 import { createKeyRing } from '../shared/keyring/keyring.ts';
 import { createLogger } from '../shared/logging.ts';
 import { startDefaultMetrics } from '../shared/metrics/default-metrics.ts';
+import { PART_NAMES } from '../shared/postgres/client.ts';
 import { createPool } from '../shared/postgres/pool.ts';
 import { reportPool } from '../shared/postgres/pool-metrics.ts';
 import { requireSchema } from '../shared/postgres/require-schema.ts';
@@ -28,7 +29,7 @@ async function main(): Promise<void> {
   const pool = createPool({
     connectionString: config.DATABASE_URL!,
     max: config.SLUICE_DATABASE_CONNECTIONS,
-    applicationName: 'sluice-admin',
+    applicationName: PART_NAMES.admin,
     logger,
   });
   await requireSchema({ pool, logger, keyRing, onUnfit: (error) => cannotStart(NAME, error) });

@@ -17,6 +17,7 @@ import { createEmbeddedLog } from '../shared/log/embedded/embedded-log.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import type { Logger } from '../shared/logging.ts';
 import { startDefaultMetrics } from '../shared/metrics/default-metrics.ts';
+import { PART_NAMES } from '../shared/postgres/client.ts';
 import { registerTopics, TOPIC_RETENTION_MS, topicSpecs } from '../shared/postgres/log-topics.ts';
 import { migrate } from '../shared/postgres/migrate.ts';
 import { createPool, type Pool } from '../shared/postgres/pool.ts';
@@ -217,7 +218,7 @@ async function startAdminListener(
   connectionString: string,
   workers: Health,
 ) {
-  const options = { max: ADMIN_CONNECTIONS, applicationName: 'sluice-admin' };
+  const options = { max: ADMIN_CONNECTIONS, applicationName: PART_NAMES.admin };
   const pool = createPool({ connectionString, logger, ...options });
   onStop(() => pool.end());
   reportPool('admin', pool);

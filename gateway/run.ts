@@ -19,6 +19,7 @@ import { kafkaOptionsOf } from '../shared/log/kafka/security.ts';
 import { watchTopics } from '../shared/log/kafka/topic-watch.ts';
 import { createLogger, type Logger } from '../shared/logging.ts';
 import { startDefaultMetrics } from '../shared/metrics/default-metrics.ts';
+import { PART_NAMES } from '../shared/postgres/client.ts';
 import { expectedTopics } from '../shared/postgres/log-topics.ts';
 import { createPool } from '../shared/postgres/pool.ts';
 import { reportPool } from '../shared/postgres/pool-metrics.ts';
@@ -78,7 +79,7 @@ async function runGateway(config: GatewayConfig, logger: Logger, output: Output)
   const pool = createPool({
     connectionString: config.DATABASE_URL!,
     max: config.SLUICE_DATABASE_CONNECTIONS,
-    applicationName: 'sluice-gateway',
+    applicationName: PART_NAMES.gateway,
     logger,
   });
   const log = createKafkaLog({ ...kafkaOptionsOf(config), clientId: 'sluice-gateway', logger });

@@ -22,6 +22,7 @@ import { kafkaOptionsOf } from '../shared/log/kafka/security.ts';
 import { watchTopics } from '../shared/log/kafka/topic-watch.ts';
 import { createLogger } from '../shared/logging.ts';
 import { startDefaultMetrics } from '../shared/metrics/default-metrics.ts';
+import { PART_NAMES } from '../shared/postgres/client.ts';
 import { expectedTopics, TOPIC_RETENTION_MS } from '../shared/postgres/log-topics.ts';
 import { createPool } from '../shared/postgres/pool.ts';
 import { reportPool } from '../shared/postgres/pool-metrics.ts';
@@ -59,7 +60,7 @@ export async function runWorker(options: Pick<WorkersDeps, 'onStep'> = {}): Prom
   const pool = createPool({
     connectionString: config.DATABASE_URL!,
     max: config.SLUICE_DATABASE_CONNECTIONS,
-    applicationName: 'sluice-worker',
+    applicationName: PART_NAMES.worker,
     logger,
     answerTimeoutMs: ANSWER_TIMEOUT_MS,
     pipeline: config.SLUICE_DATABASE_PIPELINING === 'on',

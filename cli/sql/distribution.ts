@@ -1,3 +1,4 @@
+import { PART_NAMES } from '../../shared/postgres/client.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 
 /** How a database with Citus stores a table. */
@@ -95,15 +96,16 @@ export async function readCoordinator(db: Queryable): Promise<string | undefined
   return rows[0] && (rows[0].address ?? '');
 }
 
-/** Returns the parts of Sluice that are connected to the database: `gateway`, `worker`, `admin`. */
+/** Returns the parts of Sluice that are connected to the database. */
 export async function connectedParts(db: Queryable): Promise<string[]> {
-  const { rows } = await db.query<{ part: string }>(
-    `select distinct substr(application_name, 8) as part
+  const { rows } = await db.query<{ name: string }>(
+    `select distinct application_name as name
        from pg_stat_activity
-      where datname = current_database() and application_name in ('sluice-gateway', 'sluice-worker', 'sluice-admin')
-      order by part`,
+      where datname = current_database() and application_name = any($1::text[])`,
+    [Object.values(PART_NAMES)],
   );
-  return rows.map(({ part }) => part);
+  const names = new Set(rows.map(({ name }) => name));
+  return Object.entries(PART_NAMES).flatMap(([part, name]) => (names.has(name) ? [part] : []));
 }
 
 /** The settings of nodes without which a commit that was reported can be lost. */

@@ -6,6 +6,13 @@ export interface Client extends Queryable, ConnectionEvents {
   end(): Promise<void>;
 }
 
+/** The names under which the parts of Sluice are connected, by part. */
+export const PART_NAMES = {
+  gateway: 'sluice-gateway',
+  worker: 'sluice-worker',
+  admin: 'sluice-admin',
+} as const;
+
 export interface ClientOptions {
   readonly connectionString: string;
   /** The name that pg_stat_activity shows. */
