@@ -71,6 +71,12 @@ export function databaseTrouble(error: unknown): string {
     return 'the database of DATABASE_URL has no tables of Sluice yet: run `./sluice migrate`';
   }
   if (code === CITUS_NODE_DOWN || code === CITUS_UNAVAILABLE) return errorMessage(error);
+  if (code === SQLSTATE.TOO_MANY_CONNECTIONS) {
+    return `the database has no connection left (SQLSTATE ${code}): raise its max_connections, or lower SLUICE_DATABASE_CONNECTIONS`;
+  }
+  if (code === SQLSTATE.DISK_FULL) {
+    return `the disk of the database is full (SQLSTATE ${code}): enlarge it, or free space`;
+  }
   const sqlState = sqlStateOf(error);
   if (sqlState !== undefined && isDisconnected(sqlState)) return disconnection(sqlState);
   if (isServerError(error)) return `the database rejects the statement (SQLSTATE ${code})`;

@@ -47,7 +47,15 @@ describe('trouble with the database', () => {
       Object.assign(new Error('permission denied for table tenants'), { code: '42501', severity: 'ERROR' }),
       'the role of DATABASE_URL lacks a right (permission denied for table tenants): use the role that ran `./sluice migrate` for every part, or grant this role the same rights',
     ],
-    [{ code: '53300', severity: 'FATAL' }, 'the database rejects the statement (SQLSTATE 53300)'],
+    [
+      { code: '53300', severity: 'FATAL' },
+      'the database has no connection left (SQLSTATE 53300): raise its max_connections, or lower SLUICE_DATABASE_CONNECTIONS',
+    ],
+    [
+      { code: '53100', severity: 'ERROR' },
+      'the disk of the database is full (SQLSTATE 53100): enlarge it, or free space',
+    ],
+    [{ code: '53200', severity: 'ERROR' }, 'the database rejects the statement (SQLSTATE 53200)'],
   ])('is described in a sentence: %j', (error, sentence) => {
     expect(databaseTrouble(error)).toBe(sentence);
   });

@@ -76,7 +76,7 @@ const CONDITIONS: Readonly<Record<string, string>> = {
 /** Conditions that operators can fix. */
 const WAIT_CONDITIONS: Readonly<Record<string, string>> = {
   [SQLSTATE.DISK_FULL]: 'its disk is full',
-  '53300': 'it has no connection left',
+  [SQLSTATE.TOO_MANY_CONNECTIONS]: 'it has no connection left',
   [SQLSTATE.LOCK_NOT_AVAILABLE]: 'another session holds a lock that it needs',
 };
 
@@ -130,7 +130,7 @@ const REASONS: Readonly<Record<string, FailureReason>> = {
   '40001': 'lock',
   '40P01': 'lock',
   [SQLSTATE.DISK_FULL]: 'disk-full',
-  '53300': 'connections',
+  [SQLSTATE.TOO_MANY_CONNECTIONS]: 'connections',
   [SQLSTATE.LOCK_NOT_AVAILABLE]: 'lock',
 };
 
