@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { ClaimLease } from '../../workers/webhooks/claim-lease.ts';
 import { dispatchEndpoints } from '../../workers/webhooks/dispatch.ts';
 import { ReadAhead } from '../../workers/webhooks/read-ahead.ts';
 import { createTestDatabase } from '../support/postgres.ts';
@@ -164,7 +165,7 @@ test('a slow step before the claims of one endpoint leaves the other endpoints t
         random: () => 0.5,
         keyRing: { ...bench.keyRing, decrypt },
         concurrency: CONCURRENCY,
-        claimLeaseMs: CLAIM_LEASE_MS,
+        claimLease: new ClaimLease(CLAIM_LEASE_MS),
         leaseMs: LEASE_MS,
         ownTokens: `${bench.nextId()}-`,
       },

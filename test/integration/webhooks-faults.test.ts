@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts';
 import { parseAllowRules } from '../../shared/webhooks/addresses.ts';
 import type { Attempt } from '../../workers/webhooks/attempt.ts';
+import { ClaimLease } from '../../workers/webhooks/claim-lease.ts';
 import { dispatchEndpoints } from '../../workers/webhooks/dispatch.ts';
 import { ReadAhead } from '../../workers/webhooks/read-ahead.ts';
 import { DeliveryListener } from '../../workers/webhooks/sql/listen.ts';
@@ -56,7 +57,7 @@ async function dispatchOnce(
     random: () => 0.5,
     keyRing: bench.keyRing,
     concurrency: 16,
-    claimLeaseMs: leaseMs,
+    claimLease: new ClaimLease(leaseMs),
     leaseMs,
     ownTokens: `${bench.nextId()}-`,
   };
@@ -392,6 +393,20 @@ test('the dispatcher records a result once the database is back, and sends nothi
     timeoutMs: 10_000,
     what: 'the problem to disappear',
   });
+  expect(receiver.requests).toHaveLength(1);
+});
+
+test('the dispatcher sends, and only once, although a claim takes longer than its lease', async () => {
+  const { pool, proxy, close } = await startProxiedPool(database.url, { max: 6 });
+  afterTest(async () => {
+    await dispatcher.close();
+    await close();
+  });
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  const dispatcher = bench.dispatcher({ pool, claimLeaseMs: 200, pollMs: 100 });
+  proxy.delay(100);
+  await bench.emit(reply(tenantId, null, 1));
+  await waitForStates(endpointId, ['delivered']);
   expect(receiver.requests).toHaveLength(1);
 });
 

@@ -14,7 +14,8 @@ export interface ClaimedDelivery extends DueDelivery, OutgoingEndpoint {
   readonly traceparent: string | null;
   /** The token that identifies the lease. */
   readonly token: string;
-  readonly claimedAtMs: number;
+  /** Until when it may be sent, because too little of its lease is left afterwards. */
+  readonly sendUntilMs: number;
   /** When it may be sent, at the rate of its endpoint. */
   readonly sendAtMs: number;
   readonly url: string;

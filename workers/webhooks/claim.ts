@@ -4,6 +4,7 @@ import { insertAttempts } from '../../shared/postgres/webhook-attempts.ts';
 import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
 import type { OutgoingEndpoint } from '../../shared/webhooks/outgoing-endpoint.ts';
 import type { ClaimedDelivery } from './attempt.ts';
+import { sendUntilMs } from './claim-lease.ts';
 import { claimedMax } from './health.ts';
 import type { EndedDeliveries } from './metrics.ts';
 import { type SendTimes, sendTimes } from './rate.ts';
@@ -260,7 +261,7 @@ function idOf({
 function claimedOf(
   { endpoint, outgoing, readAhead, times, due }: Timed & { readonly due: readonly DueDelivery[] },
   bodies: ReadonlyMap<string, LeasedBody>,
-  { token, nowMs }: ClaimOptions,
+  { token, nowMs, leaseMs }: ClaimOptions,
 ): ClaimedDelivery[] {
   const claimed: ClaimedDelivery[] = [];
   for (const delivery of due) {
@@ -273,7 +274,7 @@ function claimedOf(
     const attempt = delivery.attempts + 1;
     const { url, resumedAtMs } = endpoint;
     const { body, traceparent } = leased;
-    const lease = { token, claimedAtMs: nowMs, sendAtMs };
+    const lease = { token, sendUntilMs: sendUntilMs(nowMs, leaseMs), sendAtMs };
     claimed.push({ ...delivery, attempt, body, traceparent, ...lease, url, resumedAtMs, ...outgoing });
   }
   return claimed;

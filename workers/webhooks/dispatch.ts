@@ -6,6 +6,7 @@ import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
 import { type OutgoingEndpoint, outgoingEndpoint } from '../../shared/webhooks/outgoing-endpoint.ts';
 import type { Attempt, ClaimedDelivery } from './attempt.ts';
 import { claimDeliveries, type EndpointToClaim } from './claim.ts';
+import type { ClaimLease } from './claim-lease.ts';
 import { endExpiredHolds } from './expired-holds.ts';
 import { concurrencyOf } from './health.ts';
 import { countEnded, type EndedDeliveries } from './metrics.ts';
@@ -24,8 +25,8 @@ export interface DispatchContext {
   readonly keyRing: KeyRing;
   /** Concurrent exchanges of a healthy endpoint, in all dispatchers together. */
   readonly concurrency: number;
-  /** Milliseconds after which a claimed delivery is free again if its dispatcher died. */
-  readonly claimLeaseMs: number;
+  /** After which a claimed delivery is free again if its dispatcher died. */
+  readonly claimLease: ClaimLease;
   /** The lease of a delivery that has been in flight for a while. */
   readonly leaseMs: number;
   /** The prefix of the tokens of this dispatcher's leases. */
@@ -113,6 +114,7 @@ export async function dispatchEndpoints(
   works: readonly EndpointWork[],
 ): Promise<(Dispatched | undefined)[]> {
   const ended: EndedDeliveries = { delivered: 0, failed: 0, dropped: 0 };
+  const startedAtMs = performance.now();
   const dispatches = await inTransaction(
     context.pool,
     async (client) => {
@@ -127,6 +129,7 @@ export async function dispatchEndpoints(
     },
     { preferIndexes: true, pipelined: true, prepare: true },
   );
+  context.claimLease.note(performance.now() - startedAtMs);
   countEnded(ended);
   return dispatches;
 }
@@ -157,7 +160,7 @@ async function dispatchLocked(
     ...context,
     // The leases begin now, not before what precedes the claims.
     nowMs: context.clock.nowMs(),
-    leaseMs: context.claimLeaseMs,
+    leaseMs: context.claimLease.ms,
     token: `${context.ownTokens}${context.nextId()}`,
   });
   for (const [index, one] of toClaim.entries()) {

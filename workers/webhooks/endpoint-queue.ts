@@ -35,11 +35,6 @@ const AHEAD_BYTES = 4 * 1024 * 1024;
 const BODY_BYTES = 16 * 1024;
 /** Milliseconds in the queue after which a claimed delivery that was not sent is given back. */
 const UNSENT_MAX_MS = 1000;
-/**
- * Milliseconds after the claim from which a delivery is not sent any more, because too little of
- * its lease is left. The transaction of the claim counts too.
- */
-const CLAIM_MAX_MS = 3000;
 /** Milliseconds in flight after which a delivery gets its full lease. */
 const SLOW_MS = 1000;
 /** Weight of the newest exchange in the averages. */
@@ -283,7 +278,7 @@ export class EndpointQueue {
     const [oldest] = this.#waiting;
     if (!oldest) return;
     const addedAtMs = this.#held.get(oldest.messageId)!;
-    const isOld = nowMs - addedAtMs > UNSENT_MAX_MS || nowMs - oldest.claimedAtMs > CLAIM_MAX_MS;
+    const isOld = nowMs - addedAtMs > UNSENT_MAX_MS || nowMs > oldest.sendUntilMs;
     if (isOld) this.giveBackWaiting();
   }
 }

@@ -6,6 +6,7 @@ import type { Pool } from '../../shared/postgres/pool.ts';
 import type { AllowRule } from '../../shared/webhooks/addresses.ts';
 import { createAgent, type WebhookAgent } from '../../shared/webhooks/connect.ts';
 import { createResolve, type Resolve } from '../../shared/webhooks/resolve.ts';
+import { ClaimLease } from './claim-lease.ts';
 import type { DispatchContext } from './dispatch.ts';
 
 export interface DispatcherOptions {
@@ -43,8 +44,8 @@ export interface DispatcherOptions {
   /** Milliseconds for a whole exchange. Default 15,000. */
   readonly deadlineMs?: number;
   /**
-   * The lease of a claimed delivery in milliseconds. The delivery is sent again after it if this
-   * dispatcher dies. Default 5000.
+   * The lease of a claimed delivery in milliseconds, longer while claims take longer than a second.
+   * The delivery is sent again after it if this dispatcher dies. Default 5000.
    */
   readonly claimLeaseMs?: number;
   /**
@@ -62,7 +63,8 @@ export interface DispatcherOptions {
 export function contextOf(options: DispatcherOptions, clock: Clock): DispatchContext {
   const { concurrency = 16, claimLeaseMs = 5000, leaseMs = 30_000, random = Math.random } = options;
   const ownTokens = `${options.nextId()}-`;
-  return { ...options, clock, concurrency, claimLeaseMs, leaseMs, random, ownTokens };
+  const claimLease = new ClaimLease(claimLeaseMs);
+  return { ...options, clock, concurrency, claimLease, leaseMs, random, ownTokens };
 }
 
 /** Returns the agent that connects to receivers. */

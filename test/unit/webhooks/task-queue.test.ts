@@ -5,8 +5,10 @@ import { TaskQueue, workOf } from '../../../workers/webhooks/task-queue.ts';
 
 type Delivery = Parameters<EndpointQueue['add']>[0];
 
-const deliveryOf = (messageId: string, claimedAtMs = 0): Delivery =>
-  ({ messageId, claimedAtMs, sendAtMs: claimedAtMs, body: Buffer.alloc(400) }) as unknown as Delivery;
+const deliveryOf = (messageId: string, claimedAtMs = 0): Delivery => {
+  const times = { sendAtMs: claimedAtMs, sendUntilMs: claimedAtMs + 3000 };
+  return { messageId, ...times, body: Buffer.alloc(400) } as unknown as Delivery;
+};
 
 function endpointOf(tenantId: string, slots = new Slots(256)): EndpointQueue {
   return new EndpointQueue({ tenantId, endpointId: 'e' }, 16, new EndpointSlots(slots, tenantId));
