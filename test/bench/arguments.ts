@@ -30,9 +30,9 @@ export function parseBenchArguments(argv: readonly string[], caseNames: readonly
   return {
     names: positionals.length === 0 ? caseNames : caseNames.filter((name) => positionals.includes(name)),
     json: values.json,
-    rounds: number('rounds', values.rounds, { min: ROUNDS_MIN, isWhole: true }),
-    warmupMs: number('warmup', values.warmup, { min: 0 }) * 1000,
-    measuredMs: number('seconds', values.seconds, { min: 1 }) * 1000,
+    rounds: numberOption('rounds', values.rounds, { min: ROUNDS_MIN, isWhole: true }),
+    warmupMs: numberOption('warmup', values.warmup, { min: 0 }) * 1000,
+    measuredMs: numberOption('seconds', values.seconds, { min: 1 }) * 1000,
   };
 }
 
@@ -44,7 +44,8 @@ function parse(argv: readonly string[]) {
   }
 }
 
-function number(
+/** Returns the number of an option. Throws {@link ArgumentError}. */
+export function numberOption(
   option: string,
   text: string,
   { min, isWhole = false }: { readonly min: number; readonly isWhole?: boolean },

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { pino } from 'pino';
 import { systemClock } from '../../shared/clock.ts';
 import { EVENT_HEADERS, encodeEvent } from '../../shared/contracts/event.ts';
@@ -27,11 +27,15 @@ export interface TopicRecord {
   readonly value: Buffer;
 }
 
-/** Returns accepted records with all members and ULIDs, of the tenants in turn. */
+/**
+ * Returns accepted records with all members and ULIDs, of the tenants in turn. `tracedEvery`: every
+ * such record has a trace that was sampled; undefined: none has a trace.
+ */
 export function* acceptedRecords(
   kind: 'message-sent' | 'agent-metadata',
   tenantIds: readonly string[],
   count: number,
+  tracedEvery?: number,
 ): Generator<TopicRecord> {
   const nextId = createUlidGenerator(systemClock);
   const requestId = nextId();
@@ -51,11 +55,17 @@ export function* acceptedRecords(
         entity,
         acceptedAtMs: systemClock.nowMs(),
         requestId,
+        traceparent: tracedEvery !== undefined && i % tracedEvery === 0 ? sampledTrace() : undefined,
         contentHash: createHash('sha256').update(writeJson(data)).digest('hex'),
         data,
       }),
     };
   }
+}
+
+function sampledTrace(): string {
+  const ids = randomBytes(24).toString('hex');
+  return `00-${ids.slice(0, 32)}-${ids.slice(32)}-01`;
 }
 
 /** Returns records that no worker can read. */

@@ -31,11 +31,8 @@ export interface LoadedProduct {
   readonly broker: string | undefined;
   /** Process ids of the running parts: `product` (embedded), or `gateway`, `workers` and `admin`. */
   readonly pids: Readonly<Record<string, number>>;
-  /**
-   * Starts a part that was left out or stopped, with these arguments, and resolves when it is ready.
-   * Kafka only.
-   */
-  startPart(part: Part, args?: readonly string[]): Promise<void>;
+  /** Starts a part that was left out or stopped, and resolves when it is ready. Kafka only. */
+  startPart(part: Part, options?: PartOptions): Promise<void>;
   /** Shuts a part down. Kafka only. */
   stopPart(part: Part): Promise<void>;
   /** Runs a command with `--json` on the product, and resolves with what it printed. */
@@ -48,6 +45,14 @@ export interface LoadedProduct {
   readonly stopPostgres?: () => Promise<void>;
   /** Kills everything that is still running and deletes its data. */
   stop(): Promise<void>;
+}
+
+export interface PartOptions {
+  readonly args?: readonly string[];
+  /** Settings in addition to those of all parts. */
+  readonly settings?: Env;
+  /** Options of Node. */
+  readonly nodeOptions?: readonly string[];
 }
 
 export interface TenantKey {
@@ -150,8 +155,8 @@ export async function startOnKafka(options: KafkaStartOptions = {}): Promise<Loa
   await runCommand(['migrate'], env, root);
   await runCommand(['topics', 'create', '--replicas', '1'], env, root);
   const portOf = { gateway: port, workers: workerPort, admin: adminPort };
-  const start = async (part: Part, args: readonly string[] = []) => {
-    const program = startProgram(`${part}/main.js`, env, { root, args });
+  const start = async (part: Part, { settings, ...options }: PartOptions = {}) => {
+    const program = startProgram(`${part}/main.js`, { ...env, ...settings }, { root, ...options });
     await waitUntilReady(program, `http://127.0.0.1:${portOf[part]}`);
     return program;
   };
@@ -188,7 +193,7 @@ interface Parts {
   readonly env: Env;
   readonly root: string;
   readonly programs: Map<string, Program>;
-  start(part: Part, args?: readonly string[]): Promise<Program>;
+  start(part: Part, options?: PartOptions): Promise<Program>;
   readonly stopPostgres?: () => Promise<void>;
   afterwards(): Promise<void>;
 }
@@ -203,8 +208,8 @@ function loaded({ env, root, programs, start, afterwards, ...rest }: Parts): Loa
     get pids() {
       return Object.fromEntries([...programs].map(([part, { process }]) => [part, process.pid!]));
     },
-    async startPart(part, args) {
-      programs.set(part, await start(part, args));
+    async startPart(part, options) {
+      programs.set(part, await start(part, options));
     },
     async stopPart(part) {
       const program = programs.get(part);

@@ -2,13 +2,20 @@ import { memoryOfTree } from '../support/process-memory.ts';
 import type { RunLength } from './case.ts';
 import { type Drained, measureDrain } from './drain.ts';
 import { acceptedRecords, fillTopic } from './fill-topic.ts';
-import type { LoadedProduct } from './loaded-product.ts';
+import type { LoadedProduct, PartOptions } from './loaded-product.ts';
 import { storedPositions, waitUntilStored } from './stored.ts';
 
 const MIB = 1024 * 1024;
 
 export interface WorkersRound extends Drained {
   readonly rssMiB: number;
+}
+
+export interface WorkersRoundOptions extends PartOptions {
+  /** See `acceptedRecords`. */
+  readonly tracedEvery?: number | undefined;
+  /** Called before the workers are stopped. */
+  readonly onStored?: () => Promise<void>;
 }
 
 /** Fills a topic of a product, and measures how a worker process stores it. */
@@ -36,10 +43,14 @@ export class WorkersBench {
    * Fills the topic with this number of records, starts the workers, and measures the records per
    * second that they store. Then waits until all records are stored, and stops the workers.
    */
-  async round(records: number, length: RunLength): Promise<WorkersRound> {
+  async round(
+    records: number,
+    length: RunLength,
+    { tracedEvery, onStored, ...options }: WorkersRoundOptions = {},
+  ): Promise<WorkersRound> {
     const { product, kind } = this;
-    await fillTopic(product, kind, acceptedRecords(kind, this.tenantIds, records));
-    await product.startPart('workers');
+    await fillTopic(product, kind, acceptedRecords(kind, this.tenantIds, records, tracedEvery));
+    await product.startPart('workers', options);
     const pid = product.pids.workers!;
     const filledBefore = this.filled;
     this.filled += records;
@@ -47,6 +58,7 @@ export class WorkersBench {
     const drained = await measureDrain({ total: records, done, pid }, length);
     await waitUntilStored(product, kind, this.filled, this.storedBefore);
     const rssMiB = memoryOfTree(pid, 'VmHWM') / MIB;
+    await onStored?.();
     await product.stopPart('workers');
     return { ...drained, rssMiB };
   }

@@ -115,7 +115,7 @@ class WebhookBacklog {
     await product.pool.query('analyze');
     const before = await receiver.ask<number>('count');
     const done = async () => (await receiver.ask<number>('count')) - before;
-    await product.startPart('workers', ['webhooks']);
+    await product.startPart('workers', { args: ['webhooks'] });
     const pid = product.pids.workers!;
     const drained = await measureDrain({ total, done, pid }, length);
     await this.waitUntilDelivered();
