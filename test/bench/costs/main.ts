@@ -14,7 +14,7 @@ import { type Cost, costOf, describeCost, type Figures, isTooHigh, type Round } 
  * Measures what metrics and traces cost: `npm run bench:costs -- [--rounds 10] [--warmup 4]
  * [--seconds 8] [--json] [load …] [variant …]`. Each round runs a new process as shipped and one per
  * variant, because two processes of one build differ by more than what is measured; every other
- * round runs them in the opposite order. Prints the means of the ratios with their standard errors.
+ * round runs them in the opposite order. Prints the medians of the ratios with their standard errors.
  * Exits with 1 if metrics cost a gateway more than 2 % of its records per second, by more than two
  * standard errors, or if a variant did not take effect.
  */
