@@ -16,7 +16,7 @@ import {
   registerTable,
   type StoredTable,
 } from '../sql/distribution.ts';
-import { nodeProblems, planSteps, type Step, TABLES, tableProblems } from './plan.ts';
+import { distributeHint, nodeProblems, planSteps, type Step, TABLES, tableProblems } from './plan.ts';
 import { FIRST_DISTRIBUTED } from './tables.ts';
 
 export interface DistributeOptions {
@@ -87,11 +87,12 @@ export async function requireCoordinator(db: Queryable): Promise<void> {
 }
 
 /**
- * Resolves with whether the database has Citus and a table is not stored as Sluice needs it, such as
- * one of a new migration.
+ * Resolves with what is to be done in a database with Citus of which a table is not stored as Sluice
+ * needs it, such as one of a new migration.
  */
-export async function needsDistribute(db: Queryable): Promise<boolean> {
-  return db.isCitus === true && planSteps(await readDistribution(db, TABLES)).length > 0;
+export async function nextOnCitus(db: Queryable): Promise<string | undefined> {
+  if (!db.isCitus) return undefined;
+  return distributeHint(await listDatabaseNodes(db), await readDistribution(db, TABLES));
 }
 
 /** The list of tables is complete only for a schema of this release. */

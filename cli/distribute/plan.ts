@@ -66,6 +66,20 @@ export function nodeProblems(nodes: readonly DatabaseNode[]): string[] {
   return problems;
 }
 
+/**
+ * Returns what is to be done before the tables are stored as Sluice needs them; undefined if they
+ * are.
+ */
+export function distributeHint(
+  nodes: readonly DatabaseNode[],
+  tables: readonly StoredTable[],
+): string | undefined {
+  if (planSteps(tables).length === 0) return undefined;
+  const problems = nodeProblems(nodes);
+  if (problems.length === 0) return 'Next: ./sluice distribute, because the database has Citus';
+  return `The database has Citus, but its tables cannot be distributed yet: ${problems.join('; ')}\nThen: ./sluice distribute`;
+}
+
 /** Returns what to do about a node that is not active. */
 export function activate(address: string): string {
   const colon = address.lastIndexOf(':');

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
-import { distribute, needsDistribute } from '../../cli/distribute/distribute.ts';
+import { distribute, nextOnCitus } from '../../cli/distribute/distribute.ts';
 import { planSteps, TABLES } from '../../cli/distribute/plan.ts';
 import { DISTRIBUTED } from '../../cli/distribute/tables.ts';
 import { checkNodes } from '../../cli/doctor/nodes.ts';
@@ -27,12 +27,13 @@ describe.skipIf(servers.length === 1)('on a Citus cluster (TEST_CITUS_URLS), slu
     const { pool, url } = await createCluster();
     await migrate({ connectionString: url, logger });
     await fill(pool);
-    expect(await needsDistribute(pool)).toBe(true);
+    expect(await nextOnCitus(pool)).toBe('Next: ./sluice distribute, because the database has Citus');
     const first = await distribute({ pool, shards: SHARDS, onStep() {} });
     expect(first.steps.filter(({ action }) => action === 'distribute')).toHaveLength(DISTRIBUTED.length);
     // Citus itself deletes the copies of tables without a foreign key.
     expect(first.steps).toContainEqual({ table: 'tenants', action: 'clear' });
     expect(await counts(pool)).toEqual({ tenants: 20, endpoints: 20, states: 200 });
+    expect(await nextOnCitus(pool)).toBeUndefined();
     const again = await distribute({ pool, shards: undefined, onStep() {} });
     expect(again.steps).toEqual([]);
     expect(await checkNodes(pool, true)).toContainEqual({

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { nodeProblems, planSteps, TABLES, tableProblems } from '../../../cli/distribute/plan.ts';
+import {
+  distributeHint,
+  nodeProblems,
+  planSteps,
+  TABLES,
+  tableProblems,
+} from '../../../cli/distribute/plan.ts';
 import { DISTRIBUTED, NOT_DISTRIBUTED } from '../../../cli/distribute/tables.ts';
 import type { StoredTable } from '../../../cli/sql/distribution.ts';
 import type { DatabaseNode } from '../../../shared/postgres/database-nodes.ts';
@@ -112,5 +118,28 @@ describe('nodes', () => {
     const problems = nodeProblems(nodes);
     expect(problems).toHaveLength(expected.length);
     for (const [index, text] of expected.entries()) expect(problems[index]).toContain(text);
+  });
+});
+
+describe('the hint after a migration', () => {
+  const local = TABLES.map((table) => ({ table, ...LOCAL }));
+
+  it('names distribute where the tables can be distributed', () => {
+    expect(distributeHint([coordinator, node({})], local)).toBe(
+      'Next: ./sluice distribute, because the database has Citus',
+    );
+  });
+
+  it('says first what the list of nodes lacks', () => {
+    const hint = distributeHint([], local)!;
+    expect(hint).toContain(
+      'the list of nodes lacks the coordinator: run `select citus_set_coordinator_host(',
+    );
+    expect(hint).toContain('the list of nodes has no worker that holds shards');
+    expect(hint.split('\n').at(-1)).toBe('Then: ./sluice distribute');
+  });
+
+  it('is missing where every table is as it must be', () => {
+    expect(distributeHint([], stored())).toBeUndefined();
   });
 });
