@@ -73,6 +73,6 @@ function summaryOf({ steps, nodes, tables }: DistributeReport): string[] {
   if (steps.length === 0) return [`Nothing to do: ${state}`];
   return [
     state,
-    'Next: start gateways, admin listeners and workers (again, if they ran), then ./sluice doctor',
+    'Next: ./sluice topics create, if the database is new; then start gateways, admin listeners and workers (again, if they ran), and ./sluice doctor',
   ];
 }

@@ -83,7 +83,8 @@ export async function requireCoordinator(db: Queryable): Promise<void> {
   if (!db.isCitus) return;
   const coordinator = await readCoordinator(db);
   if (coordinator === undefined) return;
-  throw notDistributable([`DATABASE_URL leads to a worker node: set it to the coordinator ${coordinator}`]);
+  const named = coordinator === '' ? ', which its list of nodes lacks' : ` ${coordinator}`;
+  throw notDistributable([`DATABASE_URL leads to a worker node: set it to the coordinator${named}`]);
 }
 
 /**
@@ -167,13 +168,15 @@ function stepError(error: unknown, table: string): AppError {
   if (code === SQLSTATE.LOCK_NOT_AVAILABLE) {
     return new AppError(
       'TABLE_LOCKED',
-      `another session uses the table ${table}: stop workers, admin listeners and gateways, and repeat \`./sluice distribute\``,
+      `another session uses the table ${table}: stop workers, admin listeners and gateways, wait for the end of an interrupted \`./sluice distribute\`, and repeat \`./sluice distribute\``,
       { retryable: true, cause: error },
     );
   }
+  // Without an SQLSTATE, the connection was lost, perhaps after the commit.
+  const effect = code === undefined ? 'failed' : 'failed and changed nothing';
   return new AppError(
     'STEP_FAILED',
-    `the step of the table ${table} failed and changed nothing: ${onOneLine(errorMessage(error))}${code === undefined ? '' : ` (${code})`}; correct that, and repeat \`./sluice distribute\`, which continues here`,
+    `the step of the table ${table} ${effect}: ${onOneLine(errorMessage(error))}${code === undefined ? '' : ` (${code})`}; correct that, and repeat \`./sluice distribute\`, which continues here`,
     { cause: error },
   );
 }

@@ -67,15 +67,16 @@ export function nodeProblems(nodes: readonly DatabaseNode[]): string[] {
 }
 
 /**
- * Returns what is to be done before the tables are stored as Sluice needs them; undefined if they
+ * Returns what is to be done until the tables are stored as Sluice needs them; undefined if they
  * are.
  */
 export function distributeHint(
   nodes: readonly DatabaseNode[],
   tables: readonly StoredTable[],
 ): string | undefined {
-  if (planSteps(tables).length === 0) return undefined;
-  const problems = nodeProblems(nodes);
+  const wrong = tableProblems(tables);
+  if (wrong.length === 0 && planSteps(tables).length === 0) return undefined;
+  const problems = [...nodeProblems(nodes), ...wrong];
   if (problems.length === 0) return 'Next: ./sluice distribute, because the database has Citus';
   return `The database has Citus, but its tables cannot be distributed yet: ${problems.join('; ')}\nThen: ./sluice distribute`;
 }

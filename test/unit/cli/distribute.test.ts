@@ -139,6 +139,11 @@ describe('the hint after a migration', () => {
     expect(hint.split('\n').at(-1)).toBe('Then: ./sluice distribute');
   });
 
+  it('names a table that was distributed otherwise, also if no step is left', () => {
+    const hint = distributeHint([coordinator, node({})], stored({ agents: { column: 'agent_id' } }))!;
+    expect(hint).toContain('agents is distributed by agent_id, but must be distributed by tenant_id');
+  });
+
   it('is missing where every table is as it must be', () => {
     expect(distributeHint([], stored())).toBeUndefined();
   });
