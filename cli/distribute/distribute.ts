@@ -173,7 +173,8 @@ function stepError(error: unknown, table: string): AppError {
     );
   }
   // Without an SQLSTATE, the connection was lost, perhaps after the commit.
-  const effect = code === undefined ? 'failed' : 'failed and changed nothing';
+  const isRefused = code !== undefined || sqlStateOf((error as Error).cause) !== undefined;
+  const effect = isRefused ? 'failed and changed nothing' : 'failed';
   return new AppError(
     'STEP_FAILED',
     `the step of the table ${table} ${effect}: ${onOneLine(errorMessage(error))}${code === undefined ? '' : ` (${code})`}; correct that, and repeat \`./sluice distribute\`, which continues here`,

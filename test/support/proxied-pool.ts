@@ -1,4 +1,5 @@
 import { pino } from 'pino';
+import { inject } from 'vitest';
 import { createPool, type Pool, type PoolOptions } from '../../shared/postgres/pool.ts';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
@@ -26,6 +27,7 @@ export async function startProxiedPool(
     logger: pino({ level: 'silent' }),
     ...options,
   });
+  pool.isCitus = inject('postgres').servers.length > 1;
   return {
     pool,
     proxy,
