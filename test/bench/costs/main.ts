@@ -1,3 +1,5 @@
+import { errorMessage } from '../../../shared/errors.ts';
+import { prepareKafkaTools } from '../../support/kafka-jars.ts';
 import { freePorts } from '../../support/program.ts';
 import { ArgumentError } from '../arguments.ts';
 import { itemsFor, TRIAL_ITEMS } from '../drain.ts';
@@ -43,7 +45,11 @@ const HISTOGRAMS = {
 
 exitOnSignals();
 try {
-  await main(parseCostArguments(process.argv.slice(2)));
+  const length = parseCostArguments(process.argv.slice(2));
+  await prepareKafkaTools().catch((error) => {
+    throw new ArgumentError(`nothing can be measured, because there is no Kafka: ${errorMessage(error)}`);
+  });
+  await main(length);
 } catch (error) {
   if (!(error instanceof ArgumentError)) throw error;
   console.error(error.message);
@@ -130,7 +136,8 @@ async function runVariant(
 function tracesTo({ port }: ListeningChild, share: string) {
   return {
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
-    OTEL_TRACES_SAMPLER: 'traceidratio',
+    // The records that a worker stores have traces that a gateway sampled already.
+    OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
     OTEL_TRACES_SAMPLER_ARG: share,
   };
 }
