@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import type { RunLength } from './case.ts';
 
 export interface BenchArguments extends RunLength {
-  /** Names of the cases to run, in the order of the list of all cases. */
+  /** Names of the cases to run, or of what else the bench can measure. */
   readonly names: readonly string[];
   readonly json: boolean;
 }
@@ -12,40 +12,59 @@ export class ArgumentError extends Error {
   override readonly name = 'ArgumentError';
 }
 
-const ROUNDS_MIN = 3;
-const OPTIONS = {
-  json: { type: 'boolean', default: false },
-  seconds: { type: 'string', default: '30' },
-  warmup: { type: 'string', default: '10' },
-  rounds: { type: 'string', default: String(ROUNDS_MIN) },
-} as const;
+/** The defaults of the options of a bench, as they are written, and the minimum of its rounds. */
+export interface LengthDefaults {
+  readonly seconds: string;
+  readonly warmup: string;
+  readonly rounds: string;
+  readonly roundsMin: number;
+}
 
-/** Parses the arguments of `npm run bench`. Throws {@link ArgumentError}. */
+const DEFAULTS: LengthDefaults = { seconds: '30', warmup: '10', rounds: '3', roundsMin: 3 };
+
+/**
+ * Parses the arguments of `npm run bench`. The names are in the order of the list of all cases. Throws
+ * {@link ArgumentError}.
+ */
 export function parseBenchArguments(argv: readonly string[], caseNames: readonly string[]): BenchArguments {
-  const { values, positionals } = parse(argv);
-  const unknown = positionals.filter((name) => !caseNames.includes(name));
+  const { names, ...length } = parseLength(argv, DEFAULTS);
+  const unknown = names.filter((name) => !caseNames.includes(name));
   if (unknown.length > 0) {
     throw new ArgumentError(`unknown case ${unknown.join(', ')}; the cases are ${caseNames.join(', ')}`);
   }
   return {
-    names: positionals.length === 0 ? caseNames : caseNames.filter((name) => positionals.includes(name)),
-    json: values.json,
-    rounds: numberOption('rounds', values.rounds, { min: ROUNDS_MIN, isWhole: true }),
-    warmupMs: numberOption('warmup', values.warmup, { min: 0 }) * 1000,
-    measuredMs: numberOption('seconds', values.seconds, { min: 1 }) * 1000,
+    ...length,
+    names: names.length === 0 ? caseNames : caseNames.filter((name) => names.includes(name)),
   };
 }
 
-function parse(argv: readonly string[]) {
+/** Parses the options of a bench; the names are those given. Throws {@link ArgumentError}. */
+export function parseLength(argv: readonly string[], defaults: LengthDefaults): BenchArguments {
+  const { values, positionals } = parse(argv, defaults);
+  return {
+    names: positionals,
+    json: values.json,
+    rounds: number('rounds', values.rounds, { min: defaults.roundsMin, isWhole: true }),
+    warmupMs: number('warmup', values.warmup, { min: 0 }) * 1000,
+    measuredMs: number('seconds', values.seconds, { min: 1 }) * 1000,
+  };
+}
+
+function parse(argv: readonly string[], { seconds, warmup, rounds }: LengthDefaults) {
+  const options = {
+    json: { type: 'boolean', default: false },
+    seconds: { type: 'string', default: seconds },
+    warmup: { type: 'string', default: warmup },
+    rounds: { type: 'string', default: rounds },
+  } as const;
   try {
-    return parseArgs({ args: [...argv], options: OPTIONS, allowPositionals: true });
+    return parseArgs({ args: [...argv], options, allowPositionals: true });
   } catch (error) {
     throw new ArgumentError((error as Error).message, { cause: error });
   }
 }
 
-/** Returns the number of an option. Throws {@link ArgumentError}. */
-export function numberOption(
+function number(
   option: string,
   text: string,
   { min, isWhole = false }: { readonly min: number; readonly isWhole?: boolean },

@@ -22,7 +22,7 @@ export class ClaimLease {
     return Math.min(LEASE_MAX_MS, Math.max(this.#minMs, CLAIM_TIMES * this.#tookMs));
   }
 
-  /** Notes how many milliseconds the last transaction with claims took. */
+  /** Notes how many milliseconds the last dispatch took, whose transaction may contain claims. */
   note(tookMs: number): void {
     this.#tookMs = tookMs;
   }

@@ -1,5 +1,4 @@
-import { parseArgs } from 'node:util';
-import { ArgumentError, numberOption } from '../arguments.ts';
+import { ArgumentError, type LengthDefaults, parseLength } from '../arguments.ts';
 import type { RunLength } from '../case.ts';
 
 export const LOADS = ['gateway-64', 'gateway-batch', 'workers-message-sent'] as const;
@@ -14,42 +13,26 @@ export interface CostArguments extends RunLength {
   readonly json: boolean;
 }
 
-const OPTIONS = {
-  json: { type: 'boolean', default: false },
-  seconds: { type: 'string', default: '8' },
-  warmup: { type: 'string', default: '4' },
-  rounds: { type: 'string', default: '10' },
-} as const;
+const DEFAULTS: LengthDefaults = { seconds: '8', warmup: '4', rounds: '10', roundsMin: 1 };
 
 /** Parses the arguments of `npm run bench:costs`. Throws {@link ArgumentError}. */
 export function parseCostArguments(argv: readonly string[]): CostArguments {
-  const { values, positionals } = parse(argv);
+  const { names, ...length } = parseLength(argv, DEFAULTS);
   const known: readonly string[] = [...LOADS, ...VARIANTS];
-  const unknown = positionals.filter((name) => !known.includes(name));
+  const unknown = names.filter((name) => !known.includes(name));
   if (unknown.length > 0) {
     throw new ArgumentError(
       `unknown name ${unknown.join(', ')}; the loads are ${LOADS.join(', ')}, the variants ${VARIANTS.join(', ')}`,
     );
   }
   return {
-    loads: named(LOADS, positionals),
-    variants: named(VARIANTS, positionals),
-    json: values.json,
-    rounds: numberOption('rounds', values.rounds, { min: 1, isWhole: true }),
-    warmupMs: numberOption('warmup', values.warmup, { min: 0 }) * 1000,
-    measuredMs: numberOption('seconds', values.seconds, { min: 1 }) * 1000,
+    ...length,
+    loads: named(LOADS, names),
+    variants: named(VARIANTS, names),
   };
 }
 
 function named<Name extends string>(all: readonly Name[], given: readonly string[]): readonly Name[] {
   const chosen = all.filter((name) => given.includes(name));
   return chosen.length === 0 ? all : chosen;
-}
-
-function parse(argv: readonly string[]) {
-  try {
-    return parseArgs({ args: [...argv], options: OPTIONS, allowPositionals: true });
-  } catch (error) {
-    throw new ArgumentError((error as Error).message, { cause: error });
-  }
 }
